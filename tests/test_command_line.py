@@ -168,13 +168,6 @@ def test_options_have_texts_of_one_form_and_upper_bounds(name, capsys):
     settings_flags.check_upper_bounds(parser, capsys)
 
 
-def test_words_that_are_no_flags():
-    exits.refuse_arguments(['tiles_train.py'])
-    with pytest.raises(SystemExit) as caught:
-        exits.refuse_arguments(['tiles_train.py', 'MLP'])
-    assert caught.value.code.startswith("error: 'MLP' ")
-
-
 @pytest.fixture(name='tpugraphs')
 def _tpugraphs(monkeypatch, capsys):
     """Runs the console script; returns its exit code and what it printed."""

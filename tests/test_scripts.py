@@ -181,12 +181,6 @@ def test_a_training_says_what_to_try_next(next_steps):
     assert next_steps(**own) == [predict + code, evaluate + code, rank + code]
 
 
-def test_the_first_next_step_is_for_a_shell(next_steps, monkeypatch):
-    monkeypatch.setenv('HOME', '/home/me')
-    [first, *_] = next_steps(model_dir='/home/me/out/model_0', sample_data=True)
-    assert first == 'python tiles_gen_predictions_csv.py --dir ~/out/model_0'
-
-
 def test_without_a_validation_split_no_evaluation_is_proposed(next_steps, tmp_path):
     (tmp_path / 'train').mkdir()
     (tmp_path / 'measured.json').touch()

@@ -48,9 +48,8 @@ def check_arguments(args: argparse.Namespace) -> None:
 def make_scoring(args: argparse.Namespace) -> Callable[..., Iterator[np.ndarray]]:
     """Returns `score_split` with the options of a command; raises ValueError."""
     check_arguments(args)
-    return functools.partial(
-        score_split, runner=args.runner, beam_options=args.beam_options
-    )
+    chosen = {'runner': args.runner, 'beam_options': args.beam_options}
+    return functools.partial(score_split, **chosen)
 
 
 def map_items(
@@ -115,7 +114,7 @@ def _read_result(folder: str, number: int) -> Any:
 
 @contextlib.contextmanager
 def _hide_logs(is_local: bool) -> Iterator[None]:
-    """Keeps what Beam and its worker processes log from the terminal.
+    """Hides the logs of Beam and its worker processes from the terminal.
 
     Local workers inherit file descriptor 2 and report their start there; it
     goes to a temporary file.
@@ -143,7 +142,7 @@ def score_split(
 
     Args:
         store: the split that the predictor has opened last.
-        runner: as of `map_items`, and `beam_options`.
+        runner: see `map_items`, also for `beam_options`.
 
     Raises:
         ValueError: the runner cannot be used, or a worker could not score.
@@ -159,7 +158,7 @@ def score_split(
     options = dataclasses.replace(options, **paths)
     opened = predictor.name, options, predictor.split, store.fingerprint
     work = functools.partial(score_part, opened=opened)
-    # Graphs that follow one another, with about so many configurations together.
+    # Runs of graphs; all of a run together have about `configs_at_once` configurations.
     parts = arrays.group_pieces(store.config_counts, predictor.task.configs_at_once)
     items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
     results = map_items(work, items, options.cache_dir, runner, beam_options)

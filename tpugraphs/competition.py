@@ -109,18 +109,17 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
 
     Raises:
         ValueError: there are no data, a run or the data are unusable, or two of `runs`
-            are of one collection.
+            belong to one collection.
         OSError: a file cannot be read or written.
     """
     given = _group_by_collection(runs)
     folders = {n: _find_folder(options, n) for n in collections.KAGGLE_NAMES}
-    found = [
-        name
-        for name, folder in folders.items()
-        if all(
-            os.path.isdir(os.path.join(folder, split)) for split in collections.SPLITS
-        )
-    ]
+
+    def has_splits(name: str) -> bool:
+        splits = (os.path.join(folders[name], split) for split in collections.SPLITS)
+        return all(map(os.path.isdir, splits))
+
+    found = list(filter(has_splits, folders))
     if not found:
         raise ValueError(
             f'--data_root {options.data_root} must have tile/xla or layout/xla/random, '
@@ -212,6 +211,5 @@ def _make_entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry
         summary = run.evaluate('valid')
     measure = _MEASURES[collection.task]
     figures = summary['overall'][measure]
-    return Entry(
-        name, run.dir, measure, figures['mean'], figures['low'], figures['high'], csv
-    )
+    bounds = figures['low'], figures['high']
+    return Entry(name, run.dir, measure, figures['mean'], *bounds, csv)

@@ -51,7 +51,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     # The JSON has programs, whose intervals take as long as all else.
     is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
     measurer = measuring.Measurer(args.split, args.protocol, is_full)
-    # What is wrong with data is said before a model is read, and TensorFlow imported.
+    # Errors in data are raised before a model is read, and TensorFlow imported.
     opened = {name: measurer.open(p) for name, p in predictors.items()}
     for predictor in predictors.values():
         predictor.read()
@@ -126,14 +126,14 @@ def _find_compared_runs(args: argparse.Namespace) -> list[list[str]]:
 
     Raises:
         ValueError: an option does not go with --compare, there are no such runs, or
-            one of them is of both models.
+            one of them belongs to both models.
     """
     if args.dirs or args.predictions:
         raise ValueError('--compare names runs: leave --dir and --predictions out')
     if args.runs:
         raise ValueError(
             f'--compare must have two names, not {len(args.compare) + len(args.runs)}; '
-            'the name of a model, or a shared --run_id, is of all its seeds'
+            'the name of a model, or a shared --run_id, names all its seeds'
         )
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')

@@ -23,8 +23,8 @@ def paired_test(
     """Tests whether one model is better than another, on the same graphs.
 
     Two questions are answered separately.  Would the result hold on other programs?
-    The interval draws whole programs, and Wilcoxon's signed-rank test asks whether
-    programs gain as often and as much as they lose.  A difference is seen if the
+    The interval is over programs drawn with replacement, and Wilcoxon's signed-rank
+    test compares the gains and losses of programs.  A difference is seen if the
     interval excludes 0 and the test has p < 0.05, which takes six programs.
     Would it hold with other seeds?  A graph's figures are means over the runs of a
     model, and the standard deviation over these runs is returned, too.
@@ -47,11 +47,9 @@ def paired_test(
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
     for measure in metrics.MEASURES[task]:
+        of = measure.of_graph
         a, b = (  # [runs, graphs]
-            np.array(
-                [[measure.of_graph(r.scores, r.runtimes) for r in run] for run in side],
-                np.float64,
-            )
+            np.array([[of(r.scores, r.runtimes) for r in run] for run in side], float)
             for side in (ours, theirs)
         )
         # [graphs], positive where ours is better.
@@ -161,34 +159,31 @@ def _show_spread(test: text.JsonObject, name: str, show: str) -> str:
 
 
 def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
-    """Lays out a line for each run, and mean and deviation of those that repeat one.
+    """Lays out a line for each run; runs that differ in seed alone also have means.
 
     Below are the figures of random choice, and of others to compare with.
 
     Returns:
-        A table for each collection, with an empty line in between.
+        A table for each collection, separated by empty lines.
     """
     tables = []
     for of_collection, rows in zip(_group_runs(summaries), make_run_tables(summaries)):
         first, measures = of_collection[0], metrics.MEASURES[of_collection[0]['task']]
-        titles = dict.fromkeys(map(report.data_title, of_collection))
-        graphs = {
-            (
-                report.data_title(s),
-                os.path.dirname(s['data']),
-                s['overall']['graphs'],
-                s['overall']['configurations'],
-            )
-            for s in of_collection
-        }
+        sizes = [tuple(report.show_size(s['overall'])) for s in of_collection]
+        folders = [os.path.dirname(s['data']) for s in of_collection]
+        titles = [*map(report.data_title, of_collection)]
+        graphs = {*zip(titles, folders, sizes)}
         means = [number for number, row in enumerate(rows) if not row[1]]
         rules = [1, *means[:1]]
         if len(graphs) == 1:  # else each run has its own references
             rules.append(len(rows))
             for title, field in report.list_references(first).items():
                 rows.append([title, '', *_show_cells(measures, [first], field=field)])
-        lines = [*titles, *text.format_table(rows, rules=rules, width=text.WIDTH)]
-        if len(graphs) > len(titles):
+        lines = [
+            *dict.fromkeys(titles),
+            *text.format_table(rows, rules=rules, width=text.WIDTH),
+        ]
+        if len(graphs) > len({*titles}):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
@@ -262,11 +257,10 @@ def format_ensemble(result: text.JsonObject) -> str:
     ):
         cells = [text.format_value(gains[m.key][field], '+.3f') for m in measures]
         rows.append([title, *cells])
+    rules = [1, len(rows) - 4, len(rows) - 3]
     lines = [
         report.data_title(summary),
-        *text.format_table(
-            rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH
-        ),
+        *text.format_table(rows, rules=rules, width=text.WIDTH),
         '',
         'Gain: positive where the ensemble is better; its interval draws programs as a '
         'whole.',

@@ -106,7 +106,7 @@ def merge_into_template(
 
     Args:
         template: Kaggle's sample_submission.csv, or an earlier submission.
-        predicted: rows of different IDs; those of kernels get five indices.
+        predicted: rows of different IDs; rows of kernels are filled up to five indices.
 
     Raises:
         ValueError: predictions for IDs that the template lacks, or a layout row
@@ -123,9 +123,7 @@ def merge_into_template(
         # Of kernels only the first five count, however many there are.
         if row.is_tile or ranked == expected:
             continue
-        mismatch = (
-            f'{row.id} ranks {ranked} configurations, the template has {expected}'
-        )
+        mismatch = f'{row.id} ranks {ranked} configurations, the template {expected}'
         if ranked < expected:
             raise ValueError(f'{mismatch}: predict all configurations of the graph')
         # Two graphs have 1,001 configurations, of which the template lists 1,000.

@@ -1,9 +1,9 @@
 """Measures of a ranking of configurations: the published ones, computed exactly.
 
 A graph is a pair of 1-D arrays of one length c, its number of configurations:
-`scores` (what a model predicts, lower = faster; only their order matters) and
-`runtimes` (what was measured, in any one positive unit; tile runtimes are
-divided by their normalizers first).  This module does not use models or files.
+`scores` (predictions, lower = faster; only their order matters) and `runtimes`
+(measurements, positive, all in one unit; tile runtimes are divided by their normalizers
+first).  This module does not use models or files.
 """
 
 from collections.abc import Callable
@@ -43,10 +43,10 @@ def expected_best(
     """Computes the expected cost of the cheapest of the k configurations ranked first.
 
     Equal scores do not imply an order, so every order of such configurations is taken
-    to be equally likely.  Of the n that share the k-th score, d = k - (those with a
-    lower one) are then drawn at random.  Sorted by cost, the first i of them are all
-    missed with probability S_i = C(n-i, d) / C(n, d), and the expectation is
-    v_1 + sum_i (v_{i+1} - v_i) S_i, where the v end with the cheapest configuration
+    to be equally likely.  Let n configurations share the k-th score, and m have a lower
+    one: then d = k - m of the n are drawn at random.  Sorted by cost, the first i of
+    them are all missed with probability S_i = C(n-i, d) / C(n, d), and the expectation
+    is v_1 + sum_i (v_{i+1} - v_i) S_i, where the v end with the cheapest configuration
     that has a lower score, if any.  S_i is S_{i-1} times a factor in [0, 1], so that
     nothing overflows.
 
@@ -67,7 +67,7 @@ def expected_best(
     last = np.partition(scores, k - 1)[k - 1]
     order = np.argsort(costs, kind='stable')
     order = order[scores[order] <= last]
-    # True for those that are taken in every order of the ties.
+    # True for the configurations that are taken in every order of the ties.
     certain = scores[order] < last
     drawn, tied = k - certain.sum(), len(order) - certain.sum()
     if certain.any():
@@ -129,7 +129,7 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> tuple[int, int]:
 def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
     """Returns the share of pairs in the right order; NaN if no two runtimes differ.
 
-    Arguments and errors as of `ordered_pairs`.
+    Arguments and errors are those of `ordered_pairs`.
     """
     correct, total = ordered_pairs(scores, runtimes)
     return correct / total if total else float('nan')
@@ -161,8 +161,9 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     # Of the pairs in `total`, these have equal scores.
     both = np.unique(scores, return_inverse=True)[1] * len(scores)
     tied = of_scores - _count_ties(both + np.unique(runtimes, return_inverse=True)[1])
+    # Concordant less discordant pairs: correct - (total - tied - correct).
     tau = (2 * correct + tied - total) / math.sqrt(pairs - of_scores) / math.sqrt(total)
-    return min(1.0, max(-1.0, tau))
+    return min(1.0, max(-1.0, tau))  # rounding may exceed the bounds
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
@@ -235,7 +236,7 @@ def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
     if len(sizes) == 1:
         return None, None
     rng = np.random.default_rng(0)
-    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
+    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))  # groups
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)

@@ -31,7 +31,7 @@ class Noise(NamedTuple):
 
 
 def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
-    """Measures the noise of a graph, and what it leaves to a perfect model.
+    """Measures the noise of a graph, and the tau that a perfect model would reach.
 
     Measured runtimes vary more than true ones, by the noise, so means of measurements
     are corrected by Tweedie's formula (Efron, "Tweedie's Formula and Selection Bias",
@@ -91,6 +91,7 @@ def _denoise_means(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """
     if not stds.any():
         return means
+    # [n, n]: the density of the noise around each mean, at all others.
     weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
     return (weights @ means) / weights.sum(axis=1)
 

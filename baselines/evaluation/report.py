@@ -32,8 +32,7 @@ class GraphResult(NamedTuple):
     estimate: np.ndarray | None = None
     # the compiler's default configuration, to compare with; None where it is not known
     default: int | None = None
-    # how many of those with the lowest scores are in order, the others being unknown;
-    # None: all
+    # number of configurations with the lowest scores whose order is known; None: all
     first: int | None = None
 
     def rank_default_first(self) -> np.ndarray:
@@ -159,7 +158,7 @@ def measure_errors(task_name: str, results: Sequence[GraphResult]) -> dict[str, 
 
 
 def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
-    """Says in a sentence how much faster chosen tile sizes make kernels.
+    """Describes in a sentence how much faster chosen tile sizes make kernels.
 
     Speed-ups are geometric means over kernels.
 
@@ -196,7 +195,7 @@ def format_final_error(task_name: str, errors: dict[str, float]) -> str:
 
 
 def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
-    """Measures what a graph's scores are compared with, the same for all models.
+    """Measures the references of a graph's scores, which are the same for all models.
 
     Returns:
         By key of a measure a dict: `random`, `default`, and `estimate` where there is
@@ -352,10 +351,10 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     if noisy:
         head[4:4] = ['again', 'ceiling']
     groups = _select_worst(summary) if by_group else {}
-    body = [[name, *_show_size(group), *cells(group)] for name, group in groups.items()]
+    body = [[name, *show_size(group), *cells(group)] for name, group in groups.items()]
     interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
-        ['all', *_show_size(overall), *cells(overall)],
+        ['all', *show_size(overall), *cells(overall)],
         [f'{interval}, from', '', '', *cells(overall, 'low')],
         [f'{interval}, to', '', '', *cells(overall, 'high')],
     ]
@@ -374,7 +373,7 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
 
 
 def list_references(summary: text.JsonObject) -> dict[str, str]:
-    """Returns what a model is compared with: title -> field of a measure."""
+    """Returns the references in a summary: title -> field of a measure."""
     measures, overall = metrics.MEASURES[summary['task']], summary['overall']
     fields = {'random choice': 'random'}
     if any('estimate' in overall[m.key] for m in measures):
@@ -462,6 +461,6 @@ def _format_noise(noisy: text.JsonObject) -> list[str]:
     ]
 
 
-def _show_size(group: text.JsonObject) -> list[str]:
+def show_size(group: text.JsonObject) -> list[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

@@ -109,7 +109,7 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
 def _check_known(
     path: str, graph_ids: Sequence[str], collection: str, counts: Mapping[str, int]
 ) -> None:
-    """Raises ValueError unless there are graphs, and all are of the split."""
+    """Raises ValueError unless a file has graphs, all of which are in the split."""
     unknown = [graph_id for graph_id in graph_ids if graph_id not in counts]
     if unknown:
         raise ValueError(

@@ -47,7 +47,7 @@ class RankingRow(NamedTuple):
 
     @property
     def is_tile(self) -> bool:
-        """Whether it is of a kernel: five indices are ranked, not all."""
+        """Whether the row ranks a kernel, and so five indices instead of all."""
         return self.id.startswith('tile:')
 
 
@@ -192,9 +192,7 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_split_fields(lines[0])) != HEADER:
-        raise ValueError(
-            f'{path}, line 1: must be {HEADER}, not {_quote_line(lines[0])}'
-        )
+        raise ValueError(f'{path}, line 1: {_quote_line(lines[0])} must be {HEADER}')
     rows: list[RankingRow] = []
     seen: dict[str, int] = {}
     filled = 0

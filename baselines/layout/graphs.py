@@ -47,7 +47,7 @@ class ScaledProgram:
     codes: np.ndarray  # any integer type, [u, k]: rows of `vectors`
     group: np.ndarray  # int [c], rows of `codes`
     runtimes: np.ndarray  # float [c], nanoseconds
-    # float32 [u], scores that those of a model are added to; None: 0
+    # float32 [u], added to the scores of a model; None: 0
     prior: np.ndarray | None = None
 
     @property
@@ -64,14 +64,14 @@ class ScaledProgram:
 class StoredPrograms(Sequence[ScaledProgram]):
     """A split's programs by number.
 
-    Node features are scaled at the first access to a program, and kept until those of
-    later ones take 2 GiB; codes stay memory-mapped.
+    Node features are scaled at the first access to a program.  They are kept until all
+    of them take 2 GiB; then the oldest go.  Codes stay memory-mapped.
 
     Args:
         mean_runtimes: whether equal configurations get the mean of their runtimes, for
             training, or keep their own.
         prior: (store, number) -> scores of a program's different configurations,
-            float [u], that those of a model are added to; None: 0.
+            float [u], which are added to the scores of a model; None: 0.
     """
 
     def __init__(
@@ -220,6 +220,7 @@ def _count_marked(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
 def _mark_segments(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
     """Marks the nodes that lie in their program's segment: bool [nodes]."""
     first = tf.cumsum(node_sizes, exclusive=True)
+    # [nodes, 2]: first node and end of its program's segment, numbered in the item.
     ends = tf.repeat(first[:, tf.newaxis] + segments, node_sizes, axis=0)
     number = tf.range(tf.reduce_sum(node_sizes))
     return (ends[:, 0] <= number) & (number < ends[:, 1])
@@ -283,6 +284,8 @@ def pack(
     configurable = _count_items(parts, 'config_ops', numbers)
     # [items * b]: nodes of the item's earlier programs, which shift node numbers.
     before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
+    shifted_edges = [p.edges + start for p, start in zip(parts, before)]
+    shifted_ops = [p.config_ops + start for p, start in zip(parts, before)]
     if segments is None:
         segments = np.stack([np.zeros_like(nodes), nodes], -1)
     # The vectors of a program that is drawn several times are packed once: codes are
@@ -305,12 +308,8 @@ def pack(
     return {
         'op': np.concatenate([p.op for p in parts]).astype(np.uint8),
         'feats': np.concatenate([p.feats for p in parts]),
-        'edges': np.concatenate(
-            [p.edges + start for p, start in zip(parts, before)]
-        ).astype(np.int32),
-        'config_ops': np.concatenate(
-            [p.config_ops + start for p, start in zip(parts, before)]
-        ).astype(np.int32),
+        'edges': np.concatenate(shifted_edges).astype(np.int32),
+        'config_ops': np.concatenate(shifted_ops).astype(np.int32),
         'codes': np.concatenate(codes),
         'vectors': np.concatenate(tables),
         'node_start': arrays.find_starts(nodes.sum(1)),

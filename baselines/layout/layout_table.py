@@ -134,10 +134,10 @@ class LayoutTable:
             most = max(1, PAIRS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
-                table[block] = self._program_rows(int(graph), configs[block])
+                table[block] = self._compute_rows(int(graph), configs[block])
         return table
 
-    def _program_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
+    def _compute_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations of one program."""
         if graph not in self._last:
             self._last = {graph: self._read_program(graph)}
@@ -188,16 +188,16 @@ class LayoutTable:
         amounts = [moved.sum(), products.total, len(chosen)]
         dims = [arrays.dims[o.node] * o.exists[:, np.newaxis] for o in operands]
         is_convolution = arrays.has_opcode('convolution')[:, np.newaxis, np.newaxis]
+        # By the work that a layout can cost; where that is equal, as the 0 of all but
+        # products is, by bytes of the output.
+        worst = share[:, 0] * _compute_worst_padding(products)
+        costliest = np.lexsort([-moved[:, 0], -worst])
         return _Instructions(
             dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            # By the work that a layout can cost; where that is equal, as it is 0 for
-            # all but products, by bytes of the output.
-            single=np.lexsort(
-                [-moved[:, 0], -share[:, 0] * _compute_worst_padding(products)]
-            )[:_SINGLE],
+            single=costliest[:_SINGLE],
             totals=np.log1p(np.array(amounts)).astype(np.float32),
             flags=flags,
         )

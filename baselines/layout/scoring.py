@@ -14,8 +14,8 @@ from baselines.tiles import scoring as tile_scoring
 
 DEFAULT_MEMORY = 1 << 30
 
-# What an unknown model may keep for a node in a configuration: some tensors of
-# a few hundred floats together.
+# Estimated memory of an unknown model for a node in a configuration: some tensors of a
+# few hundred floats together.
 _BYTES_PER_PAIR = 4096
 
 # Longer slices are no faster.
@@ -70,7 +70,7 @@ class LayoutScorer:
             ValueError: a score is not finite.
         """
         if len(np.unique(program.group)) < len(program.codes):
-            # A split with some configurations: those that are left out cost nothing.
+            # A split with a part of the configurations: the others are not computed.
             program = _cut_configs(program, np.arange(program.num_configs))
         scores = self._score(program)
         if program.prior is not None:

@@ -53,7 +53,7 @@ class Scorer(Protocol):
 
 
 class Table(Protocol):
-    """One row of named columns per configuration: what trees read."""
+    """The table that trees read: a row of named columns per configuration."""
 
     names: list[str]
 
@@ -201,7 +201,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Counts the configurations that a training draws: int64 [graphs]."""
 
     def program_of(self, graph_id: str) -> str:
-        """Returns the name of the program that a graph is of."""
+        """Returns the name of a graph's program."""
         from baselines.evaluation import report
 
         return report.GROUPINGS[self.name].group_of(graph_id)

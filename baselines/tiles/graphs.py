@@ -28,7 +28,7 @@ Packed = dict[str, np.ndarray]
 Edges = tuple[tuple[str, tf.Tensor], tuple[str, tf.Tensor], tf.Tensor]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
-# configuration, so that what a model computes stays in cache.
+# configuration, so that intermediate results stay in cache.
 PAIRS_PER_ITEM = 8192
 
 
@@ -232,8 +232,8 @@ class TileGraphs:
             pairs: most nodes x configurations in an item; None for no limit.
 
         Returns:
-            Items of one kernel each, whose configurations, end to end, are
-            those of `kernels` in stored order.
+            Items of one kernel each; their configurations, end to end, are all
+            configurations of `kernels` in stored order.
         """
         store = self.store
         counts = store.config_counts[kernels]  # [kernels], as `slices`
@@ -244,9 +244,7 @@ class TileGraphs:
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
         of_item = np.repeat(np.arange(len(kernels)), slices)
-        number = arrays.concatenate_ranges(
-            np.zeros_like(slices), slices
-        )  # of an item's kernel
+        number = np.arange(len(of_item)) - np.repeat(np.cumsum(slices) - slices, slices)
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
         rows = arrays.concatenate_ranges(store.config_offsets[kernels], counts)
@@ -290,17 +288,14 @@ class TileGraphs:
         flat = kernels.reshape(-1)  # [groups * b]
         node_sizes = np.diff(store.node_offsets)[kernels]  # [groups, b]
         edge_sizes = np.diff(store.edge_offsets)[kernels]  # [groups, b]
+        num_nodes, num_edges = node_sizes.reshape(-1), edge_sizes.reshape(-1)
         # [nodes], [edges]: rows of the split, kernel by kernel.
-        nodes = arrays.concatenate_ranges(
-            store.node_offsets[flat], node_sizes.reshape(-1)
-        )
-        edges = arrays.concatenate_ranges(
-            store.edge_offsets[flat], edge_sizes.reshape(-1)
-        )
+        nodes = arrays.concatenate_ranges(store.node_offsets[flat], num_nodes)
+        edges = arrays.concatenate_ranges(store.edge_offsets[flat], num_edges)
         # Edges number nodes from the first of their graph; an item joins b graphs, so
         # each edge is shifted by the nodes of the item's earlier graphs.
         before = np.cumsum(node_sizes, axis=1) - node_sizes
-        shift = np.repeat(before, edge_sizes.reshape(-1))  # [edges]
+        shift = np.repeat(before, num_edges)  # [edges]
         item = np.arange(groups) if group_of_item is None else group_of_item
         return {
             'op': self._op[nodes],

@@ -1,9 +1,9 @@
 """Model x kernels -> scores, in bounded memory.
 
 Kernels are packed in groups, and one compiled loop scores the slices ("items")
-of a group, a few at a time.  Slices are small enough for what a model computes
-per node and configuration to stay in cache, so memory does not grow with the
-number of configurations.
+of a group, a few at a time.  Slices are so small that the intermediate results per node
+and configuration stay in cache, and memory does not grow with the number of
+configurations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +16,11 @@ from baselines.tiles import graphs as graphs_lib
 
 _Score = Callable[[graphs_lib.Packed], tf.Tensor]
 
-# Configurations handed to TensorFlow at once; 64 scaled columns of so many
-# take 16 MB.
+# Configurations handed to TensorFlow at once; 64 scaled columns of them take 16 MB.
 CONFIGS_PER_GROUP = 1 << 16
 
-# A model that compares configurations sees lists of at most so many; scores are
-# averaged over this many ways of cutting all of them into lists.
+# A model that compares configurations is given lists of at most this length; scores are
+# averaged over this number of random cuts into lists.
 _LIST_LENGTH = 128
 _PERMUTATIONS = 4
 
@@ -63,7 +62,7 @@ class TileScorer:
         """Yields the scores of every kernel, float32 [configurations].
 
         Args:
-            graphs: the kernels of a split; as wide as those of the first call.
+            graphs: the kernels of a split, with as many columns as at the first call.
             numbers: int64, the kernels by their number in the split; None means all.
 
         Raises:
@@ -86,7 +85,7 @@ class TileScorer:
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Returns a function that scores given configurations; see `Scorer`.
 
-        A model that compares configurations sees those of a kernel together.
+        A model that compares configurations is given all of a kernel together.
         """
         kernels = np.arange(len(configs))
         return lambda: self._score_chosen(graphs, kernels, configs)
@@ -135,7 +134,7 @@ class TileScorer:
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
     ) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
-        # Pairs of nodes and configurations: what a model that joins early computes.
+        # A model that joins early computes something for each node and configuration.
         pairs = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
         is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:

@@ -42,7 +42,7 @@ class Unfinished:
         is_chief: False in a worker that writes nothing.
 
     Raises:
-        UsageError: as of `_longest_run`.
+        UsageError: a shorter run of the same settings cannot be trained on.
         ValueError: a run is to be resumed, and its file is damaged, it has more epochs
             than the settings ask for, or one of the user's files has changed since it
             began.
@@ -66,13 +66,13 @@ class Unfinished:
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
         self._command = command  # shown by `tpugraphs runs`
-        self._keeps = False  # whether the file, if there is one, is of this run
+        self._keeps = False  # True where the file holds a state of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
         self._state, self._finished = progress.State(), None
         kept = read_state(self._path) if config.resume else None
         if config.resume and kept is None:
-            self._finished = self._longest_run()
+            self._finished = self._find_longest_run()
         if self._finished is not None and _wants_more(self._finished, config):
             kept = read_state(run_files.state_path(self._finished.model_dir))
         self._resumes = kept is not None
@@ -153,7 +153,7 @@ class Unfinished:
         """Time spent on this run, including before interruptions."""
         return self._seconds_before + time.monotonic() - self._resumed_at
 
-    def finished(self) -> run_files.RunFile | None:
+    def find_finished(self) -> run_files.RunFile | None:
         """Returns the run that --resume asks for, if nothing is left to do.
 
         A training may have been killed between saving its run and removing its state.
@@ -168,7 +168,7 @@ class Unfinished:
         is_saved = os.path.isdir(self._model_dir)
         return finding.load(self._model_dir) if is_saved else None
 
-    def _longest_run(self) -> run_files.RunFile | None:
+    def _find_longest_run(self) -> run_files.RunFile | None:
         """Returns the run with these settings and data that has the most epochs.
 
         Runs with more epochs than the settings ask for are left out.
@@ -198,7 +198,7 @@ class Unfinished:
         return longest
 
     def write_state(self, state: progress.State) -> None:
-        """Writes everything needed to resume after this epoch."""
+        """Writes the state from which a training resumes after this epoch."""
         if not self.is_chief:
             return
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
@@ -222,8 +222,8 @@ class Unfinished:
         with contextlib.suppress(FileNotFoundError):
             os.replace(self._path, run_files.state_path(run.model_dir))
 
-    def state(self) -> progress.State:
-        """Returns the state to go on from, a new one or an interrupted run's.
+    def find_state(self) -> progress.State:
+        """Returns a new state, or that of the interrupted run.
 
         Prints which.
         """
@@ -254,7 +254,7 @@ class Unfinished:
             raise self.make_misfit_error(error) from None
 
     def make_misfit_error(self, error: Exception) -> ValueError:
-        """Returns the error to raise for a state written by other code."""
+        """Returns the error for a state that other code has written."""
         return ValueError(
             f'{self._path} does not fit this code ({error}); delete it to start over'
         )

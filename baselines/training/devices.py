@@ -1,7 +1,7 @@
 """One training on several devices or processes, with tf.distribute: --strategy.
 
 Every replica has a copy of the model and takes its share of each batch; gradients are
-added up before they are clipped, so steps are those of one device up to rounding.
+added up before they are clipped, so a step equals that of one device but for rounding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from baselines.core import untrusted
 
 
 def describe_machine() -> str:
-    """Names TensorFlow's devices: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
+    """Describes TensorFlow's devices: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
     gpus = tf.config.list_physical_devices('GPU')
     if not gpus:
         return starting.describe_cpu()
@@ -79,6 +79,7 @@ class Devices:
 
     def find_row(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the row of a step of the current replica in the arrays of `share`."""
+        # A step has a row for each replica of this process, numbered from `_first`.
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
@@ -102,11 +103,8 @@ class Devices:
     @contextlib.contextmanager
     def watch_workers(self) -> Iterator[None]:
         """Turns TensorFlow's error for a lost worker into a ValueError of one line."""
-        lost = (
-            tf.errors.UnavailableError,
-            tf.errors.AbortedError,
-            tf.errors.CancelledError,
-        )
+        errors = tf.errors
+        lost = errors.UnavailableError, errors.AbortedError, errors.CancelledError
         try:
             yield
         except lost as error:

@@ -69,9 +69,8 @@ def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.Jso
             print(text.wrap_line(f'val: {report.format_gain(results)}', indent=2))
     test = stores['test']
     members = _score_split(data, scorer, 'test', 'ranking test')
-    scored = list(
-        scorer_lib.noting_ties(settings.model, test, map(scorer.mean, members))
-    )
+    means = map(scorer.mean, members)
+    scored = list(scorer_lib.noting_ties(settings.model, test, means))
     if settings.test_mode == 'metrics':
         results = data.task.results(test, scored)
         errors['test'] = _measure_collections(collection, test, results)

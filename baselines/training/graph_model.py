@@ -1,7 +1,7 @@
 """The graph model of a training: checked and made, on one device or several.
 
 graph_model = GraphModel(settings, registry.find_model_class('MLP', 'tile'), {})
-trainer = graph_model.trainer(data)
+trainer = graph_model.make_trainer(data)
 state = trainer.fit(data)
 
 A training imports this module, and TensorFlow with it, only if it has a graph model.
@@ -28,7 +28,7 @@ from baselines.training import task_data
 class GraphModel:
     """The graph model that settings ask for, and the devices that train it.
 
-    Prints what it is trained on.
+    Prints the devices that train it.
 
     Args:
         config: the settings.
@@ -64,7 +64,7 @@ class GraphModel:
             own_code.check_model(config, model_class, self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
-    def trainer(self, data: task_data.TaskData) -> loop.Trainer:
+    def make_trainer(self, data: task_data.TaskData) -> loop.Trainer:
         """Makes the model, and the trainer that fits it."""
         config = data.settings
         if data.batch < config.batch:
@@ -127,10 +127,10 @@ def check_own_losses(loss: losses.CombinedLoss) -> None:
 
 
 def begin_at_zero(model: tf.keras.Model) -> None:
-    """Sets the weights to 0 that make scores, so that those of a formula come first.
+    """Sets the last matrix of one column to 0, so that all scores of the model are 0.
 
-    These are the last matrix of one column.  A step then moves it alone, and the next
-    one everything.
+    Scores then begin with the formula alone.  The first step changes this matrix only,
+    as the gradients of the layers before it are 0; the second step changes all.
 
     Raises:
         ValueError: there is no such matrix.

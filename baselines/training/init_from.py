@@ -44,7 +44,7 @@ def read_start(
             f'{where} is of {collection.name}, not {wanted.name}: pass the same '
             '--source and --search'
         )
-    # A run file may lack settings that are newer than it.
+    # A run file lacks settings that were added after its training.
     defaults = config_lib.to_json(type(config)())
     settings = config_lib.to_json(config)
     for name in [name for name in _ALIKE if name in settings]:
@@ -69,9 +69,9 @@ def read_start(
 
 
 def _select_comparable(name: str, value: Any) -> Any:
-    """Returns what has to be equal of a setting in `_ALIKE`.
+    """Returns the part of a setting in `_ALIKE` that must be equal in both trainings.
 
-    Of --columns the sets for a TPU: a recipe adds those for a CPU where the data are,
+    Sets of --columns for a CPU may differ: a recipe adds them to the tiles of a CPU,
     and the weights keep the columns that they were trained with.
     """
     if name != 'columns':

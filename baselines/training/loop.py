@@ -56,13 +56,11 @@ class Validator:
             for graph, configs in enumerate(chosen)
         ]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
-        differ = [
-            data.has_choice(graph, configs) for graph, configs in enumerate(chosen)
-        ]
+        differ = [data.has_choice(n, configs) for n, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)
 
     def measure(self) -> progress.Validation:
-        """Measures the model as it is."""
+        """Measures the model with its current weights."""
         if not self._labels:
             return _UNMEASURED
         scored = progress.make_bar('validating', len(self._labels), self._score())
@@ -70,12 +68,11 @@ class Validator:
         self.ignores_configs = len(self._with_choice) > 0 and all(
             arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
         )
-        return dataclasses.replace(
-            self._data.measure_validation(pairs), loss=self._get_loss(pairs)
-        )
+        measured = self._data.measure_validation(pairs)
+        return dataclasses.replace(measured, loss=self._get_loss(pairs))
 
     def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-        """Returns the training loss of lists, cut to the length of a step's lists."""
+        """Computes the training loss on the first `configs` entries of each list."""
         configs = self._data.settings.configs
         lists: list[tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])
@@ -135,12 +132,12 @@ class Trainer:
 
         Raises:
             ValueError: the loss or a score is not finite.
-            MisfitError: the state is of another model.
+            MisfitError: the state belongs to another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), self.make_validator(data)
+        steps, validator = self.compile_steps(data), self.make_validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
-        # In epochs; few graphs make an epoch of few steps.
+        # Steps -> epochs, rounded up: few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
         patience = max(settings.early_stop, epochs_of_steps)
         done = state.epochs_done
@@ -169,11 +166,11 @@ class Trainer:
                     raise ValueError(_IGNORES.format(settings.model))
                 validated = time.monotonic() - started - seconds
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
-                is_better = state.add(row, measured, weights)
-                state.variables = steps.state()
+                is_better = state.add_epoch(row, measured, weights)
+                state.variables = steps.get_state()
                 for call in after_epoch:  # first: an epoch that is shown is saved
                     call(state)
-                shown.epoch(state.curve, is_better)
+                shown.show_epoch(state.curve, is_better)
         if state.best_weights:
             is_early = state.epochs_done < settings.epochs
             write(progress.format_last_line(state, patience if is_early else 0))
@@ -185,7 +182,7 @@ class Trainer:
         """Counts the numbers that are trained."""
         return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
-    def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
+    def compile_steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""
         if self._replica is not None:
             # The model itself is not trained, and Keras cannot save it before a call.
@@ -218,9 +215,8 @@ class Trainer:
             return measured
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
         agreed = self._devices.broadcast_values(values)
-        return progress.Validation(
-            *(None if math.isnan(x) else float(x) for x in agreed)
-        )
+        defined = (None if math.isnan(x) else float(x) for x in agreed)
+        return progress.Validation(*defined)
 
     def _take_weights(self) -> None:
         """Copies the weights learned by the replicas to the model that scores."""

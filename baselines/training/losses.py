@@ -52,8 +52,8 @@ def register(
 
     Args:
         name: the loss's name in --losses.
-        tempered: whether the temperature divides its scores; not where the loss
-            says what a score is.
+        tempered: whether the temperature divides its scores; False for a loss that
+            defines the scale of scores.
         takes_noise: True where its third argument is the share by which measurements
             of one configuration may differ, of --loss_noise.
     """
@@ -165,9 +165,10 @@ def _sort_by_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     a state, which a resumed training had lost.
     """
     total = tf.cast(tf.reduce_sum(scores), tf.float32)
-    seed = tf.stack([tf.bitcast(total, tf.int32), 37])
+    seed = tf.stack([tf.bitcast(total, tf.int32), 37])  # a seed is two integers
     drawn = tf.random.stateless_uniform(tf.shape(labels), seed)
     shuffled = tf.argsort(drawn, stable=True)
+    # `top_k` keeps the order of equal labels, which have been shuffled.
     _, order = tf.math.top_k(
         tf.gather(labels, shuffled, batch_dims=1), tf.shape(labels)[1]
     )
@@ -201,7 +202,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         spec: names and weights, such as 'ListMLELoss:1,MSE:0.02'; a weight
             that is not given is 1.
         temperature: divides the scores in the ranking losses, not in MSE, which
-            says what a score is.
+            defines their scale.
         noise: share by which measurements of one configuration may differ, for the
             losses that take it.
         own: functions of the user's by name, (labels, scores) -> a scalar or
@@ -227,7 +228,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         noise: float = NOISE,
         own: Mapping[str, _Function] | None = None,
     ):
-        # The loss is a scalar already; those of replicas are added up.
+        # `call` returns a scalar; the losses of several replicas are added up.
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
         parts = _parse_spec(spec)
         total = sum(weight for _, weight in parts)
@@ -328,6 +329,6 @@ def _parse_spec(spec: str) -> list[tuple[str, float]]:
                 f'--losses: the weight of {name!r} must be above 0, not {text!r}'
             )
         if name in parts:
-            raise ValueError(f'--losses: {name!r} stands twice in {spec!r}')
+            raise ValueError(f'--losses: {name!r} must be in {spec!r} once, not twice')
         parts[name] = weight
     return list(parts.items())

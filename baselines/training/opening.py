@@ -19,9 +19,10 @@ from baselines.tasks import lookup
 
 
 def open_splits(settings: config_lib.AnyConfig) -> dict[str, splits.PackedSplit]:
-    """Opens the splits, of a fold if one is set; refuses those that do not match.
+    """Opens the splits of a training, and checks that they match.
 
-    Those of several collections are joined, with a flag for each.
+    With --fold they are the splits of the fold.  Splits of several collections are
+    joined, with a flag column for each collection.
 
     Args:
         settings: the training's settings.

@@ -66,7 +66,7 @@ class Graphs:
     def graph(
         self, names: tuple[str, ...], configs: tuple[int, ...] = ()
     ) -> tfgnn.GraphTensor:
-        """Makes a batch of graphs, with all configurations or with these."""
+        """Makes a batch of graphs with all configurations, or with the given ones."""
         configs = configs or tuple(range(self.num_configs))
         numbers = np.array([[self.names.index(name) for name in names]])
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))

@@ -24,7 +24,7 @@ _RECENT = 5  # epochs whose mean time is expected of the others
 _MOST_LOSS = 1e9
 _HUGE_LOSS = (
     'note: the validation loss is {:.1e}: features of the validation split are far\n'
-    'outside those of the training split; train on more data'
+    "outside the training split's; train on more data"
 )
 _DIVERGED = 'note: losses are huge ({:.1e} in training): lower --lr'
 
@@ -49,7 +49,7 @@ class State:
         best_score: highest validation score so far, see `Validation`.
         best_epoch: the epoch of that score; -1: none yet, or the initial weights.
         best_weights: the model's weights at that epoch.
-        variables: everything that a step changes, from `Steps.state`.
+        variables: everything that a step changes, from `Steps.get_state`.
     """
 
     curve: dict[str, list[float | None]] = dataclasses.field(
@@ -65,7 +65,7 @@ class State:
         """Number of finished epochs."""
         return len(self.curve['epoch'])
 
-    def add(
+    def add_epoch(
         self,
         row: Sequence[float | None],
         measured: 'Validation',
@@ -147,7 +147,7 @@ class Progress:
         if self._skipped:
             self._say(self._skipped)
 
-    def epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
+    def show_epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
         """Prints the row of the last epoch, and the header before the first.
 
         On a terminal it prints rows of short epochs every few seconds only.
@@ -222,7 +222,7 @@ def _is_huge(loss: float | None) -> bool:
 
 
 def format_last_line(state: State, patience: int) -> str:
-    """Writes the line below the table: the best epoch, and why training stopped.
+    """Formats the line below the table: the best epoch, and why training stopped.
 
     Args:
         patience: epochs without a better one after which training was stopped; 0 if
@@ -239,7 +239,7 @@ def format_last_line(state: State, patience: int) -> str:
 
 
 def _show_time(seconds: float) -> str:
-    """Writes a time in six characters at most: '45 s', '48 min', '5.2 h'."""
+    """Formats a time in six characters at most: '45 s', '48 min', '5.2 h'."""
     if seconds < 99.5:
         return f'{seconds:.0f} s'
     minutes = seconds / 60
@@ -247,7 +247,7 @@ def _show_time(seconds: float) -> str:
 
 
 def _show_value(value: float | None) -> str:
-    """Writes a number in seven characters."""
+    """Formats a number in seven characters."""
     if value is None:
         return '-'
     return f'{value:.4f}' if abs(value) < 100 else f'{value:.6g}'

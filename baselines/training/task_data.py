@@ -65,7 +65,7 @@ class TaskData(abc.ABC):
         batch: graphs in a step.
         measured_on: processor that measured the runtimes; '' where that is not known.
         weights: float64, how often to draw each graph of `chosen`.
-        has_prior: whether a model's scores are added to those of a formula.
+        has_prior: whether the scores of a model are added to a formula's.
         label_scale: the number by which runtimes are divided for the loss.
         patience_steps: fewest steps without a better score before training stops.
 
@@ -139,7 +139,7 @@ class TaskData(abc.ABC):
 
     @property
     def most_multiply_adds(self) -> float | None:
-        """Of any training graph, if the model's scores are added to a formula's."""
+        """Multiply-adds of the largest training graph; None without `has_prior`."""
         if not self.has_prior:
             return None
         return float(self.task.multiply_adds(self.stores['train'], self.rankable).max())
@@ -147,11 +147,8 @@ class TaskData(abc.ABC):
     def compute_weights(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
         ids = self.stores['train'].graph_ids
-        programs = (self.task.program_of(ids[number]) for number in graphs)
-        return families.compute_weights(
-            [families.find_family(program) for program in programs],
-            self.settings.family_temperature,
-        )
+        names = [families.find_family(self.task.program_of(ids[n])) for n in graphs]
+        return families.compute_weights(names, self.settings.family_temperature)
 
     def _make_table(self) -> tile_table.TileTable | None:
         """Returns the table of the train split's tiles that the settings ask for."""
@@ -160,7 +157,7 @@ class TaskData(abc.ABC):
     @property
     @abc.abstractmethod
     def steps_per_epoch(self) -> int:
-        """How many batches make an epoch."""
+        """Number of batches in an epoch."""
 
     @abc.abstractmethod
     def draw_steps(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
@@ -192,7 +189,7 @@ class TaskData(abc.ABC):
         prior = packed['prior'][step] if 'prior' in packed else 0.0
         return (*unpack(packed, step, batch, self.settings.configs), prior)
 
-    def describe(self) -> str:
+    def describe_graphs(self) -> str:
         """Describes the training and validation graphs, as text to print."""
         valid, fold = self.stores['valid'], self.settings.fold
         lines = [f'training on {self._describe_chosen()}']
@@ -232,7 +229,7 @@ class TaskData(abc.ABC):
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
     def make_epoch_rng(self, epoch: int) -> np.random.Generator:
-        """Returns the source of an epoch's randomness."""
+        """Makes the random generator of an epoch."""
         return np.random.default_rng([self.settings.seed, epoch])
 
     @functools.cached_property

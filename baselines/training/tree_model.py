@@ -38,7 +38,7 @@ def choose_options(config: config_lib.AnyConfig) -> growing.TreeOptions:
 def grow_trees(
     data: task_data.TaskData, options: growing.TreeOptions
 ) -> tuple[booster.Trees, text.JsonObject]:
-    """Grows trees.  There is no state to resume, as this takes about a minute.
+    """Grows trees, which takes about a minute: an interrupted growth starts again.
 
     Returns:
         The trees; and the fields of a run file on their growth: a row of the curve for

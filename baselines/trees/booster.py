@@ -1,7 +1,7 @@
 """Gradient-boosted trees of LightGBM, as a run keeps them.
 
     trees = Trees.read(path)        # trees.txt: LightGBM's own text
-    trees.predict(columns)          # of those in `trees.used`: float64 [rows]
+    trees.predict(columns)          # columns `trees.used` -> float64 [rows]
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
 Tree", NeurIPS 2017) comes with the extra [trees], and grows trees.
@@ -55,7 +55,7 @@ def round_columns(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndar
 
 
 def shorten_leaves(text: str) -> str:
-    """Rounds the leaves in LightGBM's text to nine digits, those of a float32.
+    """Rounds the leaves in LightGBM's text to nine digits, the precision of float32.
 
     An eighth of the file is saved; scores are float32.
     """
@@ -68,11 +68,11 @@ def shorten_leaves(text: str) -> str:
 
 
 class Importance(NamedTuple):
-    """What trees owe to a column."""
+    """How much the splits of trees gain by a column."""
 
     column: str  # its name
-    # the share of what its splits took off the squared error in training, of all
-    # splits; None where the file of the trees does not have it
+    # the share of its splits in the reduction of the squared error by all splits, in
+    # training; None where the file of the trees does not have it
     gain: float | None
     splits: int  # how many splits look at it
 
@@ -137,8 +137,8 @@ class Trees:
         """Returns the columns that splits look at, the most important first.
 
         Importance is the gain (Breiman et al., "Classification and Regression Trees",
-        1984), or the number of splits where gains are not known.  Of columns that
-        say nearly the same, one may have what is the others' as well.
+        1984), or the number of splits where gains are not known.  Among correlated
+        columns, one may have the gain of the others.
         """
         columns = self._nodes.feature
         splits = np.bincount(columns, minlength=len(self.names))
@@ -185,7 +185,7 @@ def _parse_text(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | No
     for key, value in _HEADER.items():
         if fields.get(key) != value:
             raise ValueError(
-                f'{key} should be {value}, not {text_lib.quoted(fields.get(key))}'
+                f'{key} must be {value}, not {text_lib.quoted(fields.get(key))}'
             )
     names = fields.get('feature_names', '').split()
     if fields.get('max_feature_idx') != str(len(names) - 1):
@@ -239,5 +239,5 @@ def _parse_prior(fields: Mapping[str, str], names: Sequence[str]) -> Prior | Non
         or not nodes_lib.FLOAT.fullmatch(weight)
         or not 0 < float(weight) < 9
     ):
-        raise ValueError(f'{_PRIOR} should be a column and its weight')
+        raise ValueError(f'{_PRIOR} must be a column and its weight')
     return Prior(column, float(weight))

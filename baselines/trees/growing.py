@@ -95,11 +95,10 @@ def draw_rows(
 ) -> Rows:
     """Draws configurations evenly from graphs: their columns, and targets to predict.
 
-    Targets are the normal scores of ranks where Kendall's tau counts: of most
-    layouts that were measured, runtimes differ by a thousandth of what a few slow
-    ones add.  Of tiles it is their sum with log runtimes less the mean: the slowest
-    of a kernel would decide what is learned of the others, and how much slower
-    they are matters, too.
+    Where Kendall's tau is the measure, targets are the normal scores of ranks: most
+    measured layouts differ by a thousandth of the difference to a few slow ones.  For
+    tiles, centred log runtimes are added, as it matters how much slower a tile is;
+    alone, they would let the slowest tiles of a kernel dominate.
 
     Large graphs count more than small ones, but less than by their number of
     configurations: by its square root.
@@ -153,7 +152,7 @@ def fit_trees(
         The trees, and the mean squared errors `train_loss` and `val_loss` by tree.
     """
     lightgbm = starting.import_lightgbm()
-    weight = _weight_of_prior(train)
+    weight = _fit_prior_weight(train)
     curve: dict[str, dict[str, list[float]]] = {}
     sets: list[Any] = []
     for rows in filter(None, (train, valid)):
@@ -172,6 +171,7 @@ def fit_trees(
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
         callbacks.append(lightgbm.early_stopping(options.patience, verbose=False))
+    fewest = max(2, len(train.targets) // 100)
     with phases.Phase('growing trees', options.trees, 'tree') as phase:
         grown = lightgbm.train(
             {
@@ -179,9 +179,7 @@ def fit_trees(
                 'metric': 'l2',
                 'learning_rate': options.learning_rate,
                 'num_leaves': options.num_leaves,
-                'min_data_in_leaf': min(
-                    options.min_leaf, max(2, len(train.targets) // 100)
-                ),
+                'min_data_in_leaf': min(options.min_leaf, fewest),
                 'feature_fraction': options.column_share,
                 'bagging_fraction': options.row_share,
                 'bagging_freq': 1,
@@ -205,11 +203,12 @@ def fit_trees(
     return trees_lib.Trees(trees_lib.shorten_leaves(content), added), losses
 
 
-def _weight_of_prior(rows: Rows) -> float:
+def _fit_prior_weight(rows: Rows) -> float:
     """Returns the factor of the prior that fits the targets best; at least 0."""
     if rows.prior is None or not rows.prior.any():
         return 0.0
     scaled = rows.prior if rows.weights is None else rows.prior * rows.weights
+    # Weighted least squares with one regressor.
     weight = float(scaled @ rows.targets / (scaled @ rows.prior))
     return round(max(0.0, weight), 6)
 

@@ -26,13 +26,10 @@ def scores(
     for group in arrays.group_pieces(table.counts[numbers], _ROWS):
         graphs = numbers[group]
         sizes = table.counts[graphs]
-        rows = (
-            np.repeat(graphs, sizes),
-            arrays.concatenate_ranges(np.zeros_like(sizes), sizes),
-        )
+        configs = arrays.concatenate_ranges(np.zeros_like(sizes), sizes)
         ends = np.cumsum(sizes)[:-1]
         predicted, of_prior = [], []
-        for columns in read_slices(table, *rows):
+        for columns in read_slices(table, np.repeat(graphs, sizes), configs):
             predicted.append(trees.predict(columns))
             if trees.prior:
                 of_prior.append(columns[:, trees.used.index(trees.prior.column)])

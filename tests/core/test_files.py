@@ -143,9 +143,8 @@ def test_other_files_and_inputs_stay(tmp_path):
     (tmp_path / 'input').write_text('ID,')
     (tmp_path / 'link').symlink_to('input')
     for path in (tmp_path / 'notes', tmp_path / 'link', tmp_path):
-        refusals.assert_refused(
-            lambda path=path: _check(path, inputs=[str(tmp_path / 'input')]), str(path)
-        )
+        check = lambda path=path: _check(path, inputs=[str(tmp_path / 'input')])
+        refusals.assert_refused(check, str(path))
 
 
 def test_leftovers_go_unless_somebody_holds_them(tmp_path):

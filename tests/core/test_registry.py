@@ -78,10 +78,9 @@ def test_options_of_a_constructor():
     assert isinstance(_construct(_Narrow, num_gnns=2, hidden_dim=8), _Narrow)
     assert isinstance(_construct(_Wide, anything=1), _Wide)
     for name in ('hiden_dim', 'num_ops'):  # what we pass cannot be passed twice
-        refusals.assert_refused(
-            lambda name=name: _construct(_Narrow, **{name: 8}),
-            *('--model_kwargs_json', '_Narrow', repr(name), 'hidden_dim, num_gnns'),
-        )
+        make = lambda name=name: _construct(_Narrow, **{name: 8})
+        words = '--model_kwargs_json', '_Narrow', repr(name), 'hidden_dim, num_gnns'
+        refusals.assert_refused(make, *words)
 
 
 @pytest.mark.parametrize(

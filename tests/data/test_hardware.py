@@ -66,7 +66,6 @@ def test_a_model_of_another_processor_or_release(monkeypatch):
         ('0.4.30', 4030),
         ('0.12.0.1', 12000),
         ('0.5.3.dev1', 5003),
-        ('', 0),
         ('1.0.0', 0),
         ('0.4', 0),
     ],

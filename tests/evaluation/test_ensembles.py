@@ -80,13 +80,8 @@ def test_ranks():
     assert ensembles.rank_scores([30, 10, 20]).tolist() == [1.0, 0.0, 0.5]
     # Places 0, 1.5, 1.5, 3 of 0..3 and 1, 1, 1, 3.5, 3.5 of 0..4.
     assert ensembles.rank_scores([5, 7, 7, 9]).tolist() == [0.0, 0.5, 0.5, 1.0]
-    assert ensembles.rank_scores([2, 4, 2, 4, 2]).tolist() == [
-        0.25,
-        0.875,
-        0.25,
-        0.875,
-        0.25,
-    ]
+    tied = ensembles.rank_scores([2, 4, 2, 4, 2])
+    assert tied.tolist() == [0.25, 0.875, 0.25, 0.875, 0.25]
     assert ensembles.rank_scores([4.0, 4.0]).tolist() == [0.0, 0.0]
     assert ensembles.rank_scores([4.0]).tolist() == [0.0]
 

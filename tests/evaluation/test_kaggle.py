@@ -59,7 +59,7 @@ def test_layout_rows_of_another_length():
         kaggle.merge_into_template(_KAGGLE, [r]) for r in (long, longer)
     )
     assert ranks_4.rows[2] == long and ranks_5.rows[2] == longer
-    said = 'layout:xla:random:c ranks {} configurations, the template has 3'
+    said = 'layout:xla:random:c ranks {} configurations, the template 3'
     # One more, as 1,001 of two graphs of the competition, is only noted.
     assert ranks_4.warnings == [] and ranks_4.notes[0] == said.format(4)
     assert ranks_5.warnings == [said.format(5)]

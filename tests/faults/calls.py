@@ -32,7 +32,7 @@ class Call:
     """A command that runs in a folder.
 
     Args:
-        words: of the command line; the first is a command, or a script.
+        words: of the command line; the first is a command, a script, or Python's -c.
         fault: a function of this module, which the process calls before, and its
             arguments.
     """
@@ -85,7 +85,10 @@ def _work(folder, words, streams, fault):
     if fault:
         fault[0](*fault[1:])
     name, *others = words
-    if name.endswith('.py'):
+    if name == '-c':
+        sys.argv, sys.path[:0] = [name, *others[1:]], ['']
+        exec(others[0], {'__name__': '__main__'})
+    elif name.endswith('.py'):
         sys.argv = [str(places.ROOT / name), *others]
         sys.orig_argv = [sys.executable, *sys.argv]
         runpy.run_path(sys.argv[0], run_name='__main__')

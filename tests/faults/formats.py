@@ -118,7 +118,7 @@ def targets() -> dict[str, Target]:
     """Returns all formats by name."""
     rng = np.random.default_rng(0)
     kernel = tile_records.make_record(rng, 'f', nodes=4, configs=5)
-    program = layout_files.make_program(rng, 'f', nodes=6, configs=4)
+    program = layout_files.make_record(rng, 'f', nodes=6, configs=4)
     named = {k: v for k, v in vars(kernel).items() if isinstance(v, np.ndarray)}
     named.update(pad=-1, node_feat_extra=np.zeros((4, len(schema.EXTRA))))
     tile, layout = hlo_modules.good_tile(), hlo_modules.good_layout()

@@ -132,12 +132,9 @@ def test_bad_json(store, name, value):
     described = {**normalizer.Normalizer.fit(store).to_json(), name: value}
     with pytest.raises(ValueError, match=f'^normalizer: .*{name}'):
         normalizer.Normalizer.from_json(described)
-
-
-@pytest.mark.parametrize('described', [None, [], {}, 'text'])
-def test_json_of_another_kind(described):
-    with pytest.raises(ValueError, match='^normalizer: '):
-        normalizer.Normalizer.from_json(described)
+    for described in (None, [], {}, 'text'):
+        with pytest.raises(ValueError, match='^normalizer: '):
+            normalizer.Normalizer.from_json(described)
 
 
 def test_num_ops(store):

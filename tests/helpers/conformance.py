@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import functools
 import pathlib
 import types
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,32 +132,6 @@ class Task:
                 last[module] = name
         return {*_QUICK, *last.values()}
 
-    @functools.cache
-    def saved(self, name: str) -> 'Saved':
-        """Saves a tiny model as a run.
-
-        Keras traces all calls of a model and of its layers, which takes most of the
-        time: here it does so once for a file of models.
-        """
-        model = self.make(name, **_TINY)
-        model(self.batch())  # Keras saves only then
-        assert not model.non_trainable_variables, 'a grader copies trainable ones'
-        variables = list(map(id, model.trainable_variables))
-        info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
-        with pytest.MonkeyPatch.context() as patch:
-            if name not in self.representatives:
-                patch.setattr(saved, 'save_model', finished_runs.save_weights)
-            run = saved.save_run(str(self.folder), f'{name}0', info, model)
-        return Saved(model, variables, run.model_dir)
-
-
-class Saved(NamedTuple):
-    """A model that was saved."""
-
-    model: tf.keras.Model
-    variables: list[int]  # its trainable ones before, by identity
-    model_dir: str
-
 
 def assert_close(scores, expected, tolerance):
     """Checks that scores are equal but for an absolute error."""
@@ -197,9 +171,17 @@ class ModelSuite:
         own_code.check_gradients(model, batch)
 
     @pytest.mark.slow
-    def test_save_and_load_give_the_same_scores(self, task, name):
-        graph = task.batch()
-        model, variables, model_dir = task.saved(name)
+    def test_save_and_load_give_the_same_scores(self, task, name, monkeypatch):
+        graph, model = task.batch(), task.make(name, **_TINY)
+        model(graph)  # Keras saves only then
+        assert not model.non_trainable_variables, 'a grader copies trainable ones'
+        variables = list(map(id, model.trainable_variables))
+        info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
+        # Keras traces all calls of a model and of its layers, which takes most of the
+        # time: here it does so once for a file of models.
+        if name not in task.representatives:
+            monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
+        model_dir = saved.save(str(task.folder), f'{name}0', info, model).model_dir
         run = finding.load(model_dir)
         assert run.args['model'] == name
         fresh = task.make(name, **_TINY)

@@ -1,6 +1,7 @@
 """What tests of trainings and predictions do with runs, of either collection."""
 
 import contextlib
+import csv
 import gzip
 import io
 import json
@@ -43,6 +44,12 @@ def write_info(model_dir, info):
         info = run_files.signed(info, info['digest']['weights'])
     path = run_files.run_file(str(model_dir))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
+
+
+def read_ranking(path):
+    """Reads a CSV of rankings: the order of configurations, as text, by ID."""
+    with open(path, newline='', encoding='utf-8') as stream:
+        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
 
 
 def csv_of(model_dir):

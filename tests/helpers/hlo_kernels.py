@@ -19,11 +19,11 @@ def node(opcode, dims=(), layout=None, dtype='f32', root=False, **columns):
     layout = range(len(dims) - 1, -1, -1) if layout is None else layout
     features[134 : 134 + len(dims)] = layout
     for name, value in columns.items():
-        features[_CONVOLUTION[name]] = value
+        features[CONVOLUTION[name]] = value
     return opcode, features
 
 
-_CONVOLUTION = {
+CONVOLUTION = {
     'input_batch': 93,
     'input_feature': 94,
     'kernel_input': 99,
@@ -33,14 +33,7 @@ _CONVOLUTION = {
 }
 
 # A matrix product [rows, depth] x [depth, columns], as the TPU has it.
-PRODUCT = dict(
-    input_batch=0,
-    input_feature=1,
-    kernel_input=0,
-    kernel_output=1,
-    output_batch=0,
-    output_feature=1,
-)
+PRODUCT = dict(zip(CONVOLUTION, (0, 1, 0, 1, 0, 1)))
 
 
 def configs(*bounds):

@@ -48,10 +48,8 @@ def test_errors_name_computation_and_instruction(instruction, word):
         computation(dict(name='bad\n', id=5, **instruction), name='main', id=2),
         computation(id=3, root_id=44),
     )
-    refusals.assert_refused(
-        lambda: graph.extract_graph(module),
-        *("computation 'main', instruction 'bad\\n': ", word),
-    )
+    place = "computation 'main', instruction 'bad\\n': "
+    refusals.assert_refused(lambda: graph.extract_graph(module), place, word)
 
 
 @given(st.data())

@@ -9,10 +9,8 @@ from tests.helpers import layout_files
 
 
 @pytest.fixture(name='store', scope='module')
-def _store(tmp_path_factory):
-    root = tmp_path_factory.mktemp('table')
-    layout_files.write_split(root / 'train', [layout_files.two_dots()])
-    return store_lib.LayoutStore.open(str(root / 'train'), str(root / 'cache'))
+def _store():
+    return store_lib.LayoutStore.from_records('here', [layout_files.two_dots()])
 
 
 def test_two_dots(store):

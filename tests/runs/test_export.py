@@ -44,7 +44,7 @@ class _Exported(NamedTuple):
         rng = np.random.default_rng(0)
         if self.task == 'tile':  # 70 nodes x 300 in slices of 8,192 cells
             return tile_records.make_record(rng, nodes=70, configs=300)
-        return layout_files.make_program(rng, 'p', nodes=9, configs=37)
+        return layout_files.make_record(rng, 'p', nodes=9, configs=37)
 
 
 @pytest.fixture(name='exported', scope='module', params=['tile', 'layout'])

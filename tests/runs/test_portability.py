@@ -136,13 +136,6 @@ models = registry.find_models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
 
-# A layout model of a name that the zoo has, too.
-_OWN_GCN = """
-
-class GCN(Tiny):
-    pass
-"""
-
 
 @pytest.mark.slow
 def test_models_of_the_published_tree_copied_over_ours(root, tmp_path):
@@ -150,7 +143,9 @@ def test_models_of_the_published_tree_copied_over_ours(root, tmp_path):
     shutil.copytree(_ROOT / 'baselines', repo / 'baselines')  # with its bytecode
     shutil.copy(_STUDENT, repo / 'baselines' / 'tiles' / 'models.py')
     foreign = pathlib.Path(tiny_layout_models.__file__).read_text(encoding='utf-8')
-    (repo / 'baselines' / 'layout' / 'models.py').write_text(foreign + _OWN_GCN)
+    (repo / 'baselines' / 'layout' / 'models.py').write_text(
+        foreign + '\n\nclass GCN(Tiny):\n    pass\n'  # the zoo has the name, too
+    )
     out = tmp_path / 'out'
     settings = tile_runs.settings(
         root,

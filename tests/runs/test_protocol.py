@@ -35,7 +35,7 @@ _CODE = tiny_layout_models.__file__
 
 def _program(name, seed=0, configs=12):
     rng = np.random.default_rng(seed)
-    return layout_files.make_program(rng, name, nodes=6, configs=configs)
+    return layout_files.make_record(rng, name, nodes=6, configs=configs)
 
 
 def test_a_split_with_some_configurations():

@@ -48,8 +48,7 @@ _KERNELS = [
 
 
 @pytest.fixture(scope='module', name='graphs')
-def _graphs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('scoring')
+def _graphs():
     rng = np.random.default_rng(0)
     records = [
         tile_records.make_record(
@@ -66,8 +65,7 @@ def _graphs(tmp_path_factory):
     # The range of the first configuration feature, so that scaling is plain.
     for record in records:
         record.config_feat[:, 0] = np.arange(len(record.config_feat))
-    tile_records.write_split(folder / 'test', records)
-    store = store_lib.TileStore.open(str(folder / 'test'), str(folder / 'cache'))
+    store = store_lib.TileStore.from_records('here', records)
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from baselines import config
 from baselines.core import exits
+from baselines.training import run_training
 from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import processes
@@ -63,8 +64,6 @@ def _train(tmp_path):
     def train(runs=tile_runs, **changes):
         def work():
             settings = runs.settings(tmp_path, **{'epochs': 1, **changes})
-            from baselines.training import run_training
-
             run_training.train(config.check_config(settings))
 
         return exits.run_guarded(work)

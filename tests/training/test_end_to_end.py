@@ -250,9 +250,8 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     prediction.write_predictions([str(model_dir)], whole, output)
     assert len(_ranked(pathlib.Path(output).read_text())) == len(names) - 1
     # Without its code the run is not read as something else.
-    refusals.assert_refused(
-        lambda: prediction.load(str(model_dir), _data(tmp_path)), 'Tiny'
-    )
+    load = lambda: prediction.load(str(model_dir), _data(tmp_path))
+    refusals.assert_refused(load, 'Tiny')
 
 
 def _write_many(task, folder):

@@ -75,7 +75,7 @@ def test_other_runs_are_refused(source, root):
 
 def test_other_data_are_refused(source, root, tmp_path):
     shutil.copytree(root / 'data', tmp_path / 'data')
-    unknown = layout_files.make_program(
+    unknown = layout_files.make_record(
         np.random.default_rng(0), 'unknown', node_opcode=np.full(9, 255, np.uint8)
     )
     layout_files.write_split(tmp_path / 'data/xla/random/valid', [unknown])

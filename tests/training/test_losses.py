@@ -73,11 +73,8 @@ def test_ordered_pairs_are_as_published(golden, suffix):
 
 
 def _loss(spec, labels, scores, **kwargs):
-    return float(
-        losses.CombinedLoss(spec, **kwargs)(
-            np.array(labels, np.float32), np.array(scores, np.float32)
-        )
-    )
+    loss = losses.CombinedLoss(spec, **kwargs)
+    return float(loss(np.array(labels, np.float32), np.array(scores, np.float32)))
 
 
 @pytest.mark.parametrize('spec', [n for n in losses.LOSSES if n != 'MSE'])

@@ -119,9 +119,8 @@ def _settings(**changes):
 )
 def test_models_that_do_not_work(model, message):
     settings = _settings(model=model.__name__)
-    refusals.assert_refused(
-        lambda: run_training.train(settings, models=[model]), message
-    )
+    train = lambda: run_training.train(settings, models=[model])
+    refusals.assert_refused(train, message)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +135,8 @@ def test_models_that_do_not_work(model, message):
 )
 def test_losses_that_do_not_work(loss, message):
     settings, own = _settings(losses=f'MSE:1,{loss.__name__}:2'), {loss.__name__: loss}
-    refusals.assert_refused(
-        lambda: run_training.train(settings, own_losses=own),
-        f'--losses: {loss.__name__}(',
-        message,
-    )
+    train = lambda: run_training.train(settings, own_losses=own)
+    refusals.assert_refused(train, f'--losses: {loss.__name__}(', message)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
     # As by kill -9, before the ranking, and then before the removal of the state.
     for place, name in (
         (submission, 'write_predictions'),
-        (checkpoints.Unfinished, 'move_to'),
+        (checkpoints.Unfinished, 'move_state'),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, _stop)

@@ -18,26 +18,21 @@ from tests.helpers import tile_runs
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
-@pytest.fixture(name='root', scope='module')
-def _root(tile_root):
-    return tile_root
-
-
 @pytest.fixture(name='trained', scope='module')
 def _trained(tile_run):
     return tile_run
 
 
 @pytest.fixture(name='data')
-def _data(root):
+def _data(tile_root):
     """Where training found it, packed already."""
-    return prediction.Options(cache_dir=str(root / 'cache'))
+    return prediction.Options(cache_dir=str(tile_root / 'cache'))
 
 
-def test_a_report_of_a_run(root, run, tmp_path, capsys):
+def test_a_report_of_a_run(tile_root, run, tmp_path, capsys):
     pytest.importorskip('jinja2')
     page = tmp_path / 'report.html'
-    argv = [run, '--cache_dir', root / 'cache', '--output', page]
+    argv = [run, '--cache_dir', tile_root / 'cache', '--output', page]
     assert processes.command('report', *argv) == 0
     assert capsys.readouterr().out == f'report: {page}\n'
     words = page.read_text()
@@ -69,15 +64,15 @@ def test_run_files_that_do_not_fit(data, run):
     refusals.assert_refused(load, 'num_ops', ' 0', run.name[6:])
 
 
-def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
+def test_a_run_with_our_features_predicts_what_training_did(tile_root, tmp_path):
     flags = dict(columns='estimate,tile')
     changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
-    model_dir, _ = tile_runs.train(root, **changes)
+    model_dir, _ = tile_runs.train(tile_root, **changes)
     info = finished_runs.info_of(model_dir)
     assert {key: info['args'][key] for key in flags} == flags
     assert 'estimate_min' in info['normalizer']
     words = ['--models_file', tile_runs.TINY['models_file']]
-    words += ['--output', tmp_path / 'p.csv', '--cache_dir', root / 'cache']
+    words += ['--output', tmp_path / 'p.csv', '--cache_dir', tile_root / 'cache']
     assert processes.command('predict', '--dir', model_dir, *words) == 0
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 

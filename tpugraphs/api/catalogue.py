@@ -41,7 +41,7 @@ def columns() -> Catalogue:
 
 
 def _describe_by_docstrings(described: Mapping[str, Any]) -> Catalogue:
-    """Returns the first lines of docstrings, by the names of what has them."""
+    """Returns the first lines of the docstrings of objects, by name."""
     docs = {name: inspect.getdoc(x) or '' for name, x in described.items()}
     return Catalogue({name: doc.partition('\n')[0] for name, doc in docs.items()})
 
@@ -49,7 +49,7 @@ def _describe_by_docstrings(described: Mapping[str, Any]) -> Catalogue:
 def losses() -> Catalogue:
     """Returns the losses, and the first lines of their docstrings.
 
-    Those of TensorFlow Ranking are one entry, where that is installed.
+    The losses of TensorFlow Ranking, where it is installed, are one entry.
     """
     lines = dict(registry.LOSSES)
     if importlib.util.find_spec('tensorflow_ranking'):

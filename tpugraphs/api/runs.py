@@ -124,7 +124,7 @@ class Run:
         """Draws the curves by epoch with matplotlib.
 
         Args:
-            axes: two matplotlib axes; by default those of a new figure.
+            axes: two matplotlib axes; by default, in a new figure.
 
         Returns:
             The axes: one of scores, one of losses.
@@ -181,7 +181,7 @@ class Run:
     def predict(
         self, split: str = 'test', data: Path | None = None, *, cache_dir: str = ''
     ) -> dict[str, np.ndarray]:
-        """Scores all configurations of a split; arguments are as of `evaluate`.
+        """Scores all configurations of a split; for the arguments, see `evaluate`.
 
         Returns:
             By graph id float32 [configurations]; lower means predicted faster, and
@@ -203,7 +203,7 @@ class Run:
         Args:
             what: a raw file (.pb), a folder or glob of them, or a list of these; or a
                 record, or several; or an HloModuleProto, with candidates.
-            candidates: configurations instead of those of the files or records,
+            candidates: configurations that replace those in the files or records,
                 such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
         Raises:
@@ -215,18 +215,18 @@ class Run:
 
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
-        return Ranker(self._predictor(), self._lock)
+        return Ranker(self._load_predictor(), self._lock)
 
     @contextlib.contextmanager
     def lend_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> Iterator[prediction.Predictor]:
         """Lends the model to a block, which no other thread enters meanwhile."""
-        predictor = self._predictor(data, cache_dir)
+        predictor = self._load_predictor(data, cache_dir)
         with self._lock:
             yield predictor
 
-    def _predictor(
+    def _load_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> prediction.Predictor:
         """Loads the model, once for the same data."""
@@ -287,7 +287,7 @@ def runs(out_dir: Path | None = None) -> results.Runs:
     """Lists the finished runs of a folder, the latest last.
 
     Args:
-        out_dir: the folder; by default those that trainings write to.
+        out_dir: the folder; by default all folders where trainings write.
     """
     folders = finding.default_folders()
     if out_dir is not None:

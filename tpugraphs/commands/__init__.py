@@ -1,8 +1,8 @@
 """Commands: `tpugraphs <name>`, or `python -m tpugraphs <name>`.
 
 Each module here is one command of its name: its docstring is the help text,
-`add_arguments(parser)` declares the options, and `run(args)` makes one call of what
-does the work.  Another distribution adds a package of such modules as an entry point of
+`add_arguments(parser)` declares the options, and `run(args)` makes one call, which does
+the work.  Another distribution adds a package of such modules as an entry point of
 the group `tpugraphs.commands`; they are `tpugraphs <its name> <name>`.
 """
 
@@ -54,10 +54,10 @@ def import_command(name: str, package: str = __name__) -> types.ModuleType:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose --help may be printed where nobody reads on, or nothing fits."""
+    """A parser whose --help may go to a closed pipe or a full disk."""
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """Exits once what was printed is written."""
+        """Exits once all output is written."""
         super().exit(exits.run_guarded(lambda: status), message)
 
 

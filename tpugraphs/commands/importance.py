@@ -44,8 +44,7 @@ def run(args: argparse.Namespace) -> None:
         [row.column, text.format_value(row.gain, '.1%'), f'{row.splits:,}']
         for row in rows[: args.top]
     ]
-    print(
-        *text.format_table([['column', 'gain', 'splits'], *cells], rules=[1]), sep='\n'
-    )
+    table = text.format_table([['column', 'gain', 'splits'], *cells], rules=[1])
+    print(*table, sep='\n')
     if len(rows) > args.top:
         print(f'{len(rows) - args.top:,} more: --top')

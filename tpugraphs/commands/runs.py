@@ -3,12 +3,12 @@
   tpugraphs runs
   tpugraphs runs --out_dir ~/out/mine --sort score
 
-By default those in the folders that trainings write to are listed, the latest
-last.  What stands in the last column is a name for --dir of all other commands,
-which also takes `latest`, a whole directory or a --run_id.  Trainings that are running
-or were interrupted are listed below.  `valid` is the ordered-pair accuracy on
-validation configurations, all pairs pooled, for layouts Kendall's tau; `tpugraphs
-evaluate` measures runs on whole splits.
+By default the runs in the folders where trainings write are listed, the latest last.
+The last column has names for --dir of all other commands, which also takes `latest`, a
+whole directory or a --run_id.  Trainings that are running or were interrupted are
+listed below.  `valid` is the ordered-pair accuracy on validation configurations, all
+pairs pooled, for layouts Kendall's tau; `tpugraphs evaluate` measures runs on whole
+splits.
 """
 
 import argparse

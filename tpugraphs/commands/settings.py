@@ -3,8 +3,8 @@
     tpugraphs settings --dir latest > run.toml
     tpugraphs train tile --config=run.toml --seed=1
 
-Printed is what differs from the defaults.  What a recipe has set is there as any other
-setting; --resume and --results_csv, which are of one training alone, are left out.
+Settings that differ from the defaults are printed, also those that a recipe has set.
+--resume and --results_csv belong to a single training, and are left out.
 """
 
 import argparse

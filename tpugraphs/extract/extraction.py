@@ -92,7 +92,7 @@ def _check_split(
         return  # reading them twice would take long
     modules: dict[str, list[str]] = {}
     for path in paths:
-        with contextlib.suppress(ValueError, OSError):  # extracting it says what it is
+        with contextlib.suppress(ValueError, OSError):  # extraction reports it
             tunings = reading.read_tuning(path, options.kind).modules
             modules[path] = [raw_lib.graph_id(tuning) for tuning in tunings]
     if modules:

@@ -33,8 +33,8 @@ def move_files(
     Files that are in a split already are moved, too.
 
     Args:
-        by: modules that stay together: those of a 'program' (an id without its last
-            _<hash>), of a raw 'file', or none ('module').
+        by: the unit that stays together: a 'program' (all ids that differ in their last
+            _<hash> alone), a raw 'file', or only a 'module'.
         modules: raw file -> ids of its modules.
 
     Returns:
@@ -62,7 +62,7 @@ def move_files(
 def check_groups(
     shares: Sequence[float], by: str, modules: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Returns the ids of the modules of each group; arguments are as of `move_files`.
+    """Groups the ids of modules, at least one group per split; see `move_files`.
 
     Raises:
         ValueError: there are fewer groups than splits; says how else to cut.

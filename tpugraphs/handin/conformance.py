@@ -3,8 +3,8 @@
     for line in check(MyModel, {}):
         print(line)
 
-The tests check every registered model by these rules, on graphs of their own.  Rules
-that a training has, too, are those of `own_code`.
+The tests check every registered model by these rules, on graphs of their own.  The
+rules that a training checks, too, are in `own_code`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ NUM_CONFIGS = 4
 # The last one has no edges.
 _NODES = {'five nodes': 5, 'three nodes': 3, 'one node without edges': 1}
 
-# Made-up graphs: `own_code.Graphs`, or those of a test.
+# Made-up graphs: `own_code.Graphs`, or a class of a test.
 Graphs = Any
 
 
@@ -79,6 +79,7 @@ def bound_error(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
         for weight, gradient in zip(weights, gradients)
     )
     lengths = sum(weight.shape[0] for weight in weights if weight.shape.rank == 2)
+    # Two evaluations, six standard deviations each.
     return 2 * 6 * 2**-24 * np.sqrt(lengths) * terms
 
 
@@ -254,7 +255,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
 def try_rule(
     subject: str, rule: str, work: Callable[[], str | None], path: str = ''
 ) -> verdict.Line:
-    """Tries a rule; its line says what was raised, and where in the user's file.
+    """Tries a rule; its line quotes an error, and names the line of the user's file.
 
     Args:
         work: returns what to add to the rule, if anything.

@@ -1,4 +1,4 @@
-"""Predicts what a course's script makes of a hand-in, by doing what the script does.
+"""Predicts the result of a course's script for a hand-in, by the steps of the script.
 
     for line in check('models.py', '~/out/tpugraphs_tiles/model_0123'):
         print(line)
@@ -114,7 +114,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
 
 
 def _note_scripts() -> Lines:
-    """Notes scripts of the course that were copied over those of this package."""
+    """Notes scripts of this package that the course's scripts have replaced."""
     for name in (SCRIPT, 'create_kaggle_csv.py'):
         path = pathlib.Path(baselines.__file__).parents[1] / name
         if path.is_file() and b'from baselines' not in path.read_bytes():
@@ -182,10 +182,8 @@ def open_data(
     collection = run.collection.part('', run.model_dir)
     options = prediction.Options(hand_in.data_root, toy_data=hand_in.toy_data or None)
     options = prediction.resolve(options, collection, run)
-    train, *others = (
-        _TASK.store_class.open_collection(collection, options, split)
-        for split in collections.SPLITS
-    )
+    open_split = _TASK.store_class.open_collection
+    train, *others = (open_split(collection, options, s) for s in collections.SPLITS)
 
     def fit(least: int) -> normalizer_lib.Scaling:
         chosen = np.flatnonzero(train.config_counts >= least)

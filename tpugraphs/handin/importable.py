@@ -1,4 +1,4 @@
-"""What a models.py may import where a course's grader runs it."""
+"""Checks the imports of a models.py against the environment of a course's grader."""
 
 import ast
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _GUARD = re.compile(
 
 
 def list_imports(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
-    """Yields the imports of a file by line and full name, but for those that may fail.
+    """Yields the line and full name of each import in a file that may not fail.
 
     Args:
         package: the package that the file is in.
@@ -56,7 +56,7 @@ def check(path: str) -> str:
     """Checks that a models.py imports only what the published tree has.
 
     Returns:
-        A note on what is missing here, if anything.
+        A note on a module that is missing here; '' without one.
 
     Raises:
         ValueError: names the import that is missing there, and its line.

@@ -86,7 +86,7 @@ def is_npz(path: str) -> bool:
 
 
 def detect_task(path: str) -> str:
-    """Returns 'tile' or 'layout' for an npz file; errors are as of `read_contents`."""
+    """Returns 'tile' or 'layout' for an npz file; raises as `read_contents` does."""
     with untrusted.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
         is_layout = 'node_config_feat.npy' in archive.namelist()
     return reading.LAYOUT if is_layout else reading.TILE

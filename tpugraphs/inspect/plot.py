@@ -112,9 +112,7 @@ class _Graph:
             _strip_label(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
         ]
-        self._groups = [
-            _GROUP_OF.get(opcode, 'elementwise') for opcode in content.opcodes
-        ]
+        self._groups = [_GROUP_OF.get(o, 'elementwise') for o in content.opcodes]
         longest = [max(map(len, label.split('\n'))) for label in self._labels]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
@@ -125,10 +123,8 @@ class _Graph:
         self._rows = max(int(self._layer.max()) + 1, 4)
         self._left = float((self._x - room).min())
         self._right = float((self._x + room).max())
-        self.size = (
-            max(4.0, self._right - self._left + 0.2),
-            self._ROW * self._rows + 1.4,
-        )
+        width = max(4.0, self._right - self._left + 0.2)
+        self.size = width, self._ROW * self._rows + 1.4
 
     def draw(self, axes: Any) -> None:
         """Draws boxes, lines between them, and a legend of the colours."""
@@ -145,11 +141,9 @@ class _Graph:
         axes.set_ylim(self._rows - 0.4, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]
+        square = {'marker': 's', 's': 60, **_OUTLINE}
         for group in present:
-            colour = _GROUPS[group][0]
-            axes.scatter(
-                [], [], marker='s', s=60, color=colour, label=group, **_OUTLINE
-            )
+            axes.scatter([], [], color=_GROUPS[group][0], label=group, **square)
         place = {'loc': 'upper center', 'bbox_to_anchor': (0.5, 0.0)}
         axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)
 

@@ -185,9 +185,8 @@ def _plot_groups(
     if key not in ('kendall_tau', 'opa'):
         axes.set_xlim(left=0)
         _set_percents(axes.xaxis)
-    axes.set_yticks(
-        range(len(names)), [text.shorten(text.printable(name), _NAME) for name in names]
-    )
+    labels = [text.shorten(text.printable(name), _NAME) for name in names]
+    axes.set_yticks(range(len(names)), labels)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(axis='y', visible=False)
@@ -229,14 +228,14 @@ def draw_slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture
     lines, bands = {}, {}  # by model, [points] and [points, 2]
     for model in models:
         graphs = [graph for run in model.runs for graph in run.results]
-        errors = _errors_by_k(graphs, points)
+        errors = _compute_errors(graphs, points)
         # Programs are the units of an interval.
         programs = [program_of(graph.graph_id) for graph in graphs]
         ends = [metrics.grouped_interval(column, programs) for column in errors.T]
         lines[model.name] = errors.mean(axis=0)
         bands[model.name] = np.array(ends, np.float64)
     untrained = {
-        name: _errors_by_k(graphs, points).mean(axis=0)
+        name: _compute_errors(graphs, points).mean(axis=0)
         for name, graphs in _score_untrained(runs[0].results).items()
     }
 
@@ -272,7 +271,7 @@ def draw_slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture
     )
 
 
-def _errors_by_k(
+def _compute_errors(
     graphs: Sequence[report.GraphResult], points: Sequence[int]
 ) -> np.ndarray:
     """Computes the top-k errors of each graph: float64 [graphs, points]."""
@@ -300,15 +299,14 @@ def _set_percents(axis: Any) -> None:
     name, most = axis.axis_name, axis.get_view_interval()[1]
     if most > 2:  # a few programs take many times as long
         getattr(axis.axes, f'set_{name}scale')('symlog', linthresh=1)
-        axis.set_major_locator(
-            ticker.FixedLocator([t for t in _PERCENT_TICKS[name] if t <= most])
-        )
+        ticks = [tick for tick in _PERCENT_TICKS[name] if tick <= most]
+        axis.set_major_locator(ticker.FixedLocator(ticks))
         axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_formatter(ticker.FuncFormatter(lambda x, unused: f'{100 * x:,g}%'))
 
 
 def _sort_worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
-    """Returns the names of all groups, those with the worst means first."""
+    """Returns the names of all groups, the worst mean first."""
     sign = metrics.find_measure(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 

@@ -138,14 +138,12 @@ def _make_settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[
     """Returns tables of settings: 'differing', a run in each column, and 'same'."""
     settings_of_runs: list[text.JsonObject] = []
     for run in runs:
-        info = run.run.info
+        info, seconds = run.run.info, run.run.seconds
         versions = info.get('versions')
         settings_of_runs.append(
             {
                 'finished': f'{run.run.finished:%Y-%m-%d %H:%M}',
-                'minutes': text.format_value(
-                    run.run.seconds and run.run.seconds / 60, '.1f'
-                ),
+                'minutes': text.format_value(seconds and seconds / 60, '.1f'),
                 'directory': os.path.basename(run.run.model_dir),
                 'command': info.get('command', '-'),
                 **differences.collect_settings(run.run),

@@ -1,6 +1,6 @@
 """Searches settings: Optuna draws them, and each trial trains with them.
 
-    trials.run(config.TileConfig(out_dir='~/out/sweep'), trials.SweepOptions(trials=9))
+    trials.run_sweep(config.TileConfig(out_dir='~/out'), trials.SweepOptions(trials=9))
 
 The same call in another process, or on another machine with the same storage, joins.
 """
@@ -74,7 +74,7 @@ def translate_errors(storage: str) -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about what is experimental
+            warnings.simplefilter('ignore')  # about experimental features
             yield
     except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError) as error:
         shown = re.sub(r'://([^:@/]*):[^@]*@', r'://\1:***@', storage)
@@ -84,7 +84,7 @@ def translate_errors(storage: str) -> Iterator[None]:
 
 def _open_storage(storage: str, attempts: int = 4) -> optuna.storages.RDBStorage:
     """Opens a database by its URL."""
-    # A process waits so many seconds for another one that writes to a SQLite file.
+    # Seconds to wait for another process that writes to a SQLite file.
     wait = {'connect_args': {'timeout': 60}} if storage.startswith('sqlite') else {}
     try:
         return optuna.storages.RDBStorage(
@@ -227,7 +227,7 @@ def _run_trial(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> f
             drawn = space.suggest_settings(trial)
             shown = differences.format_settings(trial.params)
             print(f'trial {trial.number}: {shown}: starts', file=output, flush=True)
-            # As those of a recipe, they draw no more --configs than the data have.
+            # With a recipe, --configs is lowered to the number that the data have.
             drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
             drawn |= {'run_id': f'{study.study_name} trial {trial.number}'}
             drawn['seed'] = base.seed + trial.number * base.seeds
@@ -250,7 +250,7 @@ def run_sweep(
 ) -> None:
     """Runs a sweep, or joins one; prints its trials and the command to train next.
 
-    What is printed while it runs goes to stderr for --json.
+    With --json, output of the trials goes to stderr.
 
     Args:
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.

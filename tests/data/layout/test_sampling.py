@@ -29,7 +29,7 @@ def _store(folder, *graphs, is_test=False):
         if not is_test:
             fields['config_runtime'] = np.array([runtime for _, runtime in configs])
         rng = np.random.default_rng(0)
-        program = layout_files.make_program(rng, f'g{i}', is_test=is_test, **fields)
+        program = layout_files.make_record(rng, f'g{i}', is_test=is_test, **fields)
         layout_files.write_split(folder / 'train', [program])
     return layout_store.LayoutStore.open(str(folder / 'train'), str(folder / 'cache'))
 

@@ -177,7 +177,7 @@ def test_csv_holds_every_configuration(raw, tmp_path, capsys):
 
 
 def test_candidates_that_were_never_measured(tmp_path, capsys):
-    module = made_runs.kernel('fusion.1', [0, 0, 0])
+    module = hlo_modules.good_tile(times=[0, 0, 0])
     module.runs[1].error = True
     path = _write(tmp_path / 'raw.pb', tile_file(module))
     output = tmp_path / 'out.json'
@@ -205,9 +205,9 @@ def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, changes)
 
 
 def test_wrong_modules_are_named_and_others_ranked(raw, tmp_path, capsys):
-    bad = made_runs.kernel('bad.1', [5, 6])
+    bad = hlo_modules.good_tile('bad.1')
     bad.module.computations[0].instructions[1].operand_ids[:] = [99]
-    single = made_runs.kernel('single.1', [5])
+    single = hlo_modules.good_tile('single.1', times=[5])
     path = _write(tmp_path / 'b.pb', tile_file(bad, single, made_runs.FIRST))
     layout = _write(tmp_path / 'c.pb', hlo_modules.good_layout().SerializeToString())
     garbage = _write(tmp_path / 'd.pb', b'no')
