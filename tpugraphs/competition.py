@@ -211,6 +211,5 @@ def _make_entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry
         summary = run.evaluate('valid')
     measure = _MEASURES[collection.task]
     figures = summary['overall'][measure]
-    return Entry(
-        name, run.dir, measure, figures['mean'], figures['low'], figures['high'], csv
-    )
+    bounds = figures['low'], figures['high']
+    return Entry(name, run.dir, measure, figures['mean'], *bounds, csv)

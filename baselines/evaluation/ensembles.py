@@ -78,6 +78,7 @@ def _rank_with_ties(scores: ArrayLike) -> np.ndarray:
     the ranks of a graph.
     """
     _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    # The last rank of each distinct score, less half of its repeats.
     ranks: np.ndarray = np.cumsum(counts) - (counts - 1) / 2
     return ranks[place]
 
@@ -99,6 +100,7 @@ def agreement(members: Sequence[ArrayLike]) -> float:
     """
     shares = []
     for first, second in itertools.combinations(members, 2):
+        # Ranks from 1, since `ordered_pairs` wants positive runtimes; ties share one.
         places = np.unique(second, return_inverse=True)[1] + 1
         alike, total = metrics.ordered_pairs(first, places)
         shares.append(alike / total if total else 0.5)
@@ -200,6 +202,7 @@ def is_better(
 def _cut_configurations(graph: ScoredGraph) -> list[ScoredGraph]:
     """Cuts a graph's configurations into random parts, as if of different programs."""
     order = np.random.default_rng(0).permutation(len(graph.runtimes))
+    # At least two configurations in a part, or it has no order.
     parts = np.array_split(order, min(_PARTS, len(order) // 2))
     cut = [
         ScoredGraph(

@@ -161,8 +161,9 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     # Of the pairs in `total`, these have equal scores.
     both = np.unique(scores, return_inverse=True)[1] * len(scores)
     tied = of_scores - _count_ties(both + np.unique(runtimes, return_inverse=True)[1])
+    # Concordant less discordant pairs: correct - (total - tied - correct).
     tau = (2 * correct + tied - total) / math.sqrt(pairs - of_scores) / math.sqrt(total)
-    return min(1.0, max(-1.0, tau))
+    return min(1.0, max(-1.0, tau))  # rounding may exceed the bounds
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
@@ -235,7 +236,7 @@ def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
     if len(sizes) == 1:
         return None, None
     rng = np.random.default_rng(0)
-    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
+    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))  # groups
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)

@@ -91,6 +91,7 @@ def _denoise_means(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """
     if not stds.any():
         return means
+    # [n, n]: the density of the noise around each mean, at all others.
     weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
     return (weights @ means) / weights.sum(axis=1)
 

@@ -17,7 +17,7 @@ BEGINNINGS = ('{', *(f'{name},' for name in collections.NAMES), ',A,B,')
 def check_ending(path: str) -> None:
     """Raises ValueError unless a file of that name can be written."""
     if not is_json(path) and _read_ending(path) != '.csv':
-        raise ValueError(f'--output {path}: should end in .json or .csv')
+        raise ValueError(f'--output {path}: must end in .json or .csv')
 
 
 def is_json(path: str) -> bool:

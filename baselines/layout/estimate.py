@@ -45,7 +45,7 @@ def estimate_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     return scores
 
 
-def multiply_adds(store: layout_store.LayoutStore, number: int) -> float:
+def count_multiply_adds(store: layout_store.LayoutStore, number: int) -> float:
     """Counts the multiply-adds of a program's configurable instructions."""
     return float(_count_products(store, number).total)
 

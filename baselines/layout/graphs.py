@@ -220,6 +220,7 @@ def _count_marked(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
 def _mark_segments(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
     """Marks the nodes that lie in their program's segment: bool [nodes]."""
     first = tf.cumsum(node_sizes, exclusive=True)
+    # [nodes, 2]: first node and end of its program's segment, numbered in the item.
     ends = tf.repeat(first[:, tf.newaxis] + segments, node_sizes, axis=0)
     number = tf.range(tf.reduce_sum(node_sizes))
     return (ends[:, 0] <= number) & (number < ends[:, 1])
@@ -283,6 +284,8 @@ def pack(
     configurable = _count_items(parts, 'config_ops', numbers)
     # [items * b]: nodes of the item's earlier programs, which shift node numbers.
     before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
+    shifted_edges = [p.edges + start for p, start in zip(parts, before)]
+    shifted_ops = [p.config_ops + start for p, start in zip(parts, before)]
     if segments is None:
         segments = np.stack([np.zeros_like(nodes), nodes], -1)
     # The vectors of a program that is drawn several times are packed once: codes are
@@ -305,12 +308,8 @@ def pack(
     return {
         'op': np.concatenate([p.op for p in parts]).astype(np.uint8),
         'feats': np.concatenate([p.feats for p in parts]),
-        'edges': np.concatenate(
-            [p.edges + start for p, start in zip(parts, before)]
-        ).astype(np.int32),
-        'config_ops': np.concatenate(
-            [p.config_ops + start for p, start in zip(parts, before)]
-        ).astype(np.int32),
+        'edges': np.concatenate(shifted_edges).astype(np.int32),
+        'config_ops': np.concatenate(shifted_ops).astype(np.int32),
         'codes': np.concatenate(codes),
         'vectors': np.concatenate(tables),
         'node_start': arrays.find_starts(nodes.sum(1)),

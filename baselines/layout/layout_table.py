@@ -134,10 +134,10 @@ class LayoutTable:
             most = max(1, PAIRS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
-                table[block] = self._program_rows(int(graph), configs[block])
+                table[block] = self._compute_rows(int(graph), configs[block])
         return table
 
-    def _program_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
+    def _compute_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations of one program."""
         if graph not in self._last:
             self._last = {graph: self._read_program(graph)}

@@ -92,7 +92,7 @@ class Structure:
                 (np.ones(len(rows), np.int32), (rows, cols)), (now, before)
             )
             reach = steps @ reach
-            reach.data[:] = 1
+            reach.data[:] = 1  # only whether there is a path, not the number of paths
             numbers, sets = _group_rows(reach)
             group.append(numbers)
             depends_on.append(sets)
@@ -237,6 +237,7 @@ def _rank_columns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
         ranks = stats.rankdata(columns, 'dense', axis=1).astype(np.int32) - 1
         return ranks, ranks.max(axis=1).astype(np.int64) + 1
+    # A mark for each code that a column has; the marks up to a code are its rank.
     present = np.zeros((k, highest + 1), bool)
     present[np.arange(k)[:, None], columns] = True
     ranks = np.cumsum(present, axis=1, dtype=np.int32) - 1
@@ -259,6 +260,7 @@ def _number_joint_states(
             count = configs
             break
         span = count * int(counts[node])
+        # Both states as one number below `span`, then numbered without gaps.
         state = state * np.int64(counts[node]) + local[node]
         present = np.zeros(span, bool)
         present[state] = True

@@ -121,7 +121,7 @@ def _list_requirements(
 
     def same_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
         condition = tf.equal(sizes[key][axis], sizes[like][0])
-        return condition, key, f'axis {axis} should be as long as {like}'
+        return condition, key, f'axis {axis} must be as long as {like}'
 
     def below(
         key: str, end: int | tf.Tensor, message: str
@@ -133,7 +133,7 @@ def _list_requirements(
         columns = spec.shape[-1]
         if columns is not None:
             condition = tf.equal(sizes[key][-1], columns)
-            yield condition, key, f'should have {columns} columns'
+            yield condition, key, f'must have {columns} columns'
         if key != 'edge_index':  # a graph of one node has no edges
             yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
     yield same_length('node_opcode', 0, 'node_feat')

@@ -97,7 +97,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     def multiply_adds(
         self, store: layout_store.LayoutStore, numbers: np.ndarray
     ) -> np.ndarray:
-        return np.array([estimate.multiply_adds(store, int(n)) for n in numbers])
+        return np.array([estimate.count_multiply_adds(store, int(n)) for n in numbers])
 
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds, int64."""

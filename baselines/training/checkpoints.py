@@ -72,7 +72,7 @@ class Unfinished:
         self._state, self._finished = progress.State(), None
         kept = read_state(self._path) if config.resume else None
         if config.resume and kept is None:
-            self._finished = self._longest_run()
+            self._finished = self._find_longest_run()
         if self._finished is not None and _wants_more(self._finished, config):
             kept = read_state(run_files.state_path(self._finished.model_dir))
         self._resumes = kept is not None
@@ -153,7 +153,7 @@ class Unfinished:
         """Time spent on this run, including before interruptions."""
         return self._seconds_before + time.monotonic() - self._resumed_at
 
-    def finished(self) -> run_files.RunFile | None:
+    def find_finished(self) -> run_files.RunFile | None:
         """Returns the run that --resume asks for, if nothing is left to do.
 
         A training may have been killed between saving its run and removing its state.
@@ -168,7 +168,7 @@ class Unfinished:
         is_saved = os.path.isdir(self._model_dir)
         return finding.load(self._model_dir) if is_saved else None
 
-    def _longest_run(self) -> run_files.RunFile | None:
+    def _find_longest_run(self) -> run_files.RunFile | None:
         """Returns the run with these settings and data that has the most epochs.
 
         Runs with more epochs than the settings ask for are left out.
@@ -222,7 +222,7 @@ class Unfinished:
         with contextlib.suppress(FileNotFoundError):
             os.replace(self._path, run_files.state_path(run.model_dir))
 
-    def state(self) -> progress.State:
+    def find_state(self) -> progress.State:
         """Returns a new state, or that of the interrupted run.
 
         Prints which.

@@ -79,6 +79,7 @@ class Devices:
 
     def find_row(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the row of a step of the current replica in the arrays of `share`."""
+        # A step has a row for each replica of this process, numbered from `_first`.
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 

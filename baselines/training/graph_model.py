@@ -1,7 +1,7 @@
 """The graph model of a training: checked and made, on one device or several.
 
 graph_model = GraphModel(settings, registry.find_model_class('MLP', 'tile'), {})
-trainer = graph_model.trainer(data)
+trainer = graph_model.make_trainer(data)
 state = trainer.fit(data)
 
 A training imports this module, and TensorFlow with it, only if it has a graph model.
@@ -64,7 +64,7 @@ class GraphModel:
             own_code.check_model(config, model_class, self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
-    def trainer(self, data: task_data.TaskData) -> loop.Trainer:
+    def make_trainer(self, data: task_data.TaskData) -> loop.Trainer:
         """Makes the model, and the trainer that fits it."""
         config = data.settings
         if data.batch < config.batch:

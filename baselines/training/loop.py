@@ -135,7 +135,7 @@ class Trainer:
             MisfitError: the state belongs to another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), self.make_validator(data)
+        steps, validator = self.compile_steps(data), self.make_validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
         # Steps -> epochs, rounded up: few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
@@ -166,11 +166,11 @@ class Trainer:
                     raise ValueError(_IGNORES.format(settings.model))
                 validated = time.monotonic() - started - seconds
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
-                is_better = state.add(row, measured, weights)
-                state.variables = steps.state()
+                is_better = state.add_epoch(row, measured, weights)
+                state.variables = steps.get_state()
                 for call in after_epoch:  # first: an epoch that is shown is saved
                     call(state)
-                shown.epoch(state.curve, is_better)
+                shown.show_epoch(state.curve, is_better)
         if state.best_weights:
             is_early = state.epochs_done < settings.epochs
             write(progress.format_last_line(state, patience if is_early else 0))
@@ -182,7 +182,7 @@ class Trainer:
         """Counts the numbers that are trained."""
         return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
-    def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
+    def compile_steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""
         if self._replica is not None:
             # The model itself is not trained, and Keras cannot save it before a call.

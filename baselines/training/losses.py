@@ -165,9 +165,10 @@ def _sort_by_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     a state, which a resumed training had lost.
     """
     total = tf.cast(tf.reduce_sum(scores), tf.float32)
-    seed = tf.stack([tf.bitcast(total, tf.int32), 37])
+    seed = tf.stack([tf.bitcast(total, tf.int32), 37])  # a seed is two integers
     drawn = tf.random.stateless_uniform(tf.shape(labels), seed)
     shuffled = tf.argsort(drawn, stable=True)
+    # `top_k` keeps the order of equal labels, which have been shuffled.
     _, order = tf.math.top_k(
         tf.gather(labels, shuffled, batch_dims=1), tf.shape(labels)[1]
     )

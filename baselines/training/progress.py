@@ -49,7 +49,7 @@ class State:
         best_score: highest validation score so far, see `Validation`.
         best_epoch: the epoch of that score; -1: none yet, or the initial weights.
         best_weights: the model's weights at that epoch.
-        variables: everything that a step changes, from `Steps.state`.
+        variables: everything that a step changes, from `Steps.get_state`.
     """
 
     curve: dict[str, list[float | None]] = dataclasses.field(
@@ -65,7 +65,7 @@ class State:
         """Number of finished epochs."""
         return len(self.curve['epoch'])
 
-    def add(
+    def add_epoch(
         self,
         row: Sequence[float | None],
         measured: 'Validation',
@@ -147,7 +147,7 @@ class Progress:
         if self._skipped:
             self._say(self._skipped)
 
-    def epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
+    def show_epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
         """Prints the row of the last epoch, and the header before the first.
 
         On a terminal it prints rows of short epochs every few seconds only.

@@ -84,7 +84,7 @@ def train(
     training = _prepare_training(config, models, own_losses, command)
     checkpoint, failure = training.checkpoint, None
     with training.together, checkpoint:
-        run = checkpoint.finished()
+        run = checkpoint.find_finished()
         if run is not None:
             print('note: --resume: the run of these settings is finished already')
         else:
@@ -133,12 +133,12 @@ def _prepare_training(
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []
     if graph_model is not None:
-        trainer, together = graph_model.trainer(data), graph_model.wait_for_processes()
-        is_chief = graph_model.is_chief
+        trainer, is_chief = graph_model.make_trainer(data), graph_model.is_chief
+        together = graph_model.wait_for_processes()
         parts.append(text.count(trainer.count_weights(), 'weight'))
     if trees is not None:
         parts.append(f'at most {text.count(trees.trees, "tree")}')
-    print(f'{config.model}: {" and ".join(parts)}\n{data.describe()}')
+    print(f'{config.model}: {" and ".join(parts)}\n{data.describe_graphs()}')
     checkpoint = checkpoints.Unfinished(
         data.settings, data.stores, code, command, is_chief
     )
@@ -199,7 +199,7 @@ def _fit_models(
     data, trainer, checkpoint = training.data, training.trainer, training.checkpoint
     trees, learned = None, {}
     if trainer is not None:
-        state = checkpoint.state()
+        state = checkpoint.find_state()
         try:
             callbacks = [checkpoint.write_state, *filter(None, [after_epoch])]
             state = trainer.fit(data, state, callbacks)

@@ -87,13 +87,13 @@ class Steps:
             )
         return loss, correct, total
 
-    def state(self) -> list[np.ndarray]:
+    def get_state(self) -> list[np.ndarray]:
         """Returns everything that a step changes, for `restore`."""
         averages = [average.numpy() for average in self._averages]
         return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
     def restore_state(self, state: list[np.ndarray]) -> None:
-        """Puts back a state from `state`; raises ValueError for another model's."""
+        """Puts back a state from `get_state`; raises ValueError for another model's."""
         # The flat list of `state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
@@ -131,7 +131,7 @@ class Steps:
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
-            parts = strategy.run(self._step, args=(packed, step))
+            parts = strategy.run(self._take_step, args=(packed, step))
             loss, right, pairs = (
                 strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
                 for part in parts
@@ -141,7 +141,7 @@ class Steps:
             total += pairs
         return loss_sum, correct, total
 
-    def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
+    def _take_step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
         """Takes a replica's part of a step; returns its part of loss and pairs."""
         graph, labels, prior = self._unpack(packed, self._devices.find_row(step))
         replicas = self._devices.replicas

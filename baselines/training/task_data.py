@@ -189,7 +189,7 @@ class TaskData(abc.ABC):
         prior = packed['prior'][step] if 'prior' in packed else 0.0
         return (*unpack(packed, step, batch, self.settings.configs), prior)
 
-    def describe(self) -> str:
+    def describe_graphs(self) -> str:
         """Describes the training and validation graphs, as text to print."""
         valid, fold = self.stores['valid'], self.settings.fold
         lines = [f'training on {self._describe_chosen()}']

@@ -185,7 +185,7 @@ def _parse_text(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | No
     for key, value in _HEADER.items():
         if fields.get(key) != value:
             raise ValueError(
-                f'{key} should be {value}, not {text_lib.quoted(fields.get(key))}'
+                f'{key} must be {value}, not {text_lib.quoted(fields.get(key))}'
             )
     names = fields.get('feature_names', '').split()
     if fields.get('max_feature_idx') != str(len(names) - 1):
@@ -239,5 +239,5 @@ def _parse_prior(fields: Mapping[str, str], names: Sequence[str]) -> Prior | Non
         or not nodes_lib.FLOAT.fullmatch(weight)
         or not 0 < float(weight) < 9
     ):
-        raise ValueError(f'{_PRIOR} should be a column and its weight')
+        raise ValueError(f'{_PRIOR} must be a column and its weight')
     return Prior(column, float(weight))

@@ -152,7 +152,7 @@ def fit_trees(
         The trees, and the mean squared errors `train_loss` and `val_loss` by tree.
     """
     lightgbm = starting.import_lightgbm()
-    weight = _weight_of_prior(train)
+    weight = _fit_prior_weight(train)
     curve: dict[str, dict[str, list[float]]] = {}
     sets: list[Any] = []
     for rows in filter(None, (train, valid)):
@@ -203,11 +203,12 @@ def fit_trees(
     return trees_lib.Trees(trees_lib.shorten_leaves(content), added), losses
 
 
-def _weight_of_prior(rows: Rows) -> float:
+def _fit_prior_weight(rows: Rows) -> float:
     """Returns the factor of the prior that fits the targets best; at least 0."""
     if rows.prior is None or not rows.prior.any():
         return 0.0
     scaled = rows.prior if rows.weights is None else rows.prior * rows.weights
+    # Weighted least squares with one regressor.
     weight = float(scaled @ rows.targets / (scaled @ rows.prior))
     return round(max(0.0, weight), 6)
 

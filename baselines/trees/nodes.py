@@ -139,6 +139,7 @@ def _link_splits(
         linked.append(child + shift)
     root = np.where(splits > 0, first, -1 - first_leaf)
     count = leaves.sum()
+    # Leaves are below 0: shifted by their number, they come before the splits.
     seen = np.bincount(np.concatenate([*linked, root]) + count)
     tree_of_seen = np.concatenate([np.repeat(trees, leaves)[::-1], tree_of])
     _require(seen == 1, tree_of_seen, _NO_TREE)
@@ -155,7 +156,7 @@ def _check_lengths(tree: Lines) -> None:
     """Raises ValueError unless each split and leaf of a tree has its numbers."""
     for key in ('num_cat', 'is_linear'):
         if tree.get(key, '0') != '0':
-            raise ValueError(f'{key} should be 0')
+            raise ValueError(f'{key} must be 0')
     leaves = count_words(tree.get(LEAF, ''))
     if not 0 < leaves <= MAX_LEAVES or tree.get('num_leaves') != str(leaves):
         raise ValueError('num_leaves is not the number of leaf_value')

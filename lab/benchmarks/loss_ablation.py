@@ -220,7 +220,7 @@ def _scores(
         settings.losses, task.temperature, settings.loss_noise, own
     )
     scorer = task.scorer(model, 0, False)
-    steps = loop.Trainer(model, loss, settings, scorer).steps(data)
+    steps = loop.Trainer(model, loss, settings, scorer).compile_steps(data)
     moments = [np.zeros_like(x) for x in steps.optimizer.get_weights()]
     for seed in seeds:
         weights = make(seed).get_weights()

@@ -161,10 +161,10 @@ def test_from_a_state_all_goes_on_as_it_would_have():
         steps = _steps(_Ranker(), losses.CombinedLoss('ListMLELoss'))
         if not states:
             steps.run_chunk(packed, 2)
-            kept = steps.state()
+            kept = steps.get_state()
         steps.restore_state(kept)
         steps.run_chunk(last, 2)
-        states.append(steps.state())
+        states.append(steps.get_state())
     for one, other in zip(*states):
         np.testing.assert_array_equal(one, other)
 
@@ -189,7 +189,7 @@ def test_weights_come_back_after_an_error(averaging):
     for weight, kept in zip(model.get_weights(), before):
         np.testing.assert_array_equal(weight, kept)
     with pytest.raises(ValueError, match='averages for'):
-        steps.restore_state([*steps.state(), np.ones(3)])
+        steps.restore_state([*steps.get_state(), np.ones(3)])
 
 
 def test_decay_shrinks_matrices_only():

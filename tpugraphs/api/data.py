@@ -120,7 +120,7 @@ def make_data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:
 def convert_path(argument: str, value: object) -> str:
     """Returns a path as text; raises ValueError, which names the argument."""
     if not isinstance(value, (str, os.PathLike)):
-        raise ValueError(f'{argument} should be a path or a name, not {value!r}')
+        raise ValueError(f'{argument} must be a path or a name, not {value!r}')
     return os.fspath(value)
 
 

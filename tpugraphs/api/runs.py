@@ -215,18 +215,18 @@ class Run:
 
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
-        return Ranker(self._predictor(), self._lock)
+        return Ranker(self._load_predictor(), self._lock)
 
     @contextlib.contextmanager
     def lend_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> Iterator[prediction.Predictor]:
         """Lends the model to a block, which no other thread enters meanwhile."""
-        predictor = self._predictor(data, cache_dir)
+        predictor = self._load_predictor(data, cache_dir)
         with self._lock:
             yield predictor
 
-    def _predictor(
+    def _load_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> prediction.Predictor:
         """Loads the model, once for the same data."""

@@ -109,7 +109,7 @@ def train(
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
     flags = settings_lib.convert_types(kind, flags)  # before TensorFlow is waited for
     models: runs_lib.Own = [model] if isinstance(model, type) else ''
-    flags.update(_model_flags(model, task))
+    flags.update(_make_model_flags(model, task))
     models = models or flags.get('models_file', '')
     own_losses: dict[str, Callable] = {}
     if callable(loss):
@@ -118,7 +118,7 @@ def train(
     elif isinstance(loss, str):
         flags['losses'] = loss
     elif loss is not None:
-        raise ValueError(f'loss should be a function or text, not {loss!r}')
+        raise ValueError(f'loss must be a function or text, not {loss!r}')
     from baselines.training import run_training
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
@@ -148,7 +148,7 @@ def train(
 def _check_callbacks(callbacks: Sequence[Callback]) -> None:
     """Raises ValueError unless all callbacks have the method that is called."""
     if not isinstance(callbacks, (list, tuple)):
-        raise ValueError(f'callbacks should be a list, not {callbacks!r}')
+        raise ValueError(f'callbacks must be a list, not {callbacks!r}')
     for callback in callbacks:
         if not callable(getattr(callback, 'on_epoch', None)):
             raise ValueError(
@@ -156,7 +156,7 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             )
 
 
-def _model_flags(model: type | str | None, task: str) -> dict[str, str]:
+def _make_model_flags(model: type | str | None, task: str) -> dict[str, str]:
     """Returns the flags that name a model; raises ValueError for something else."""
     if model is None:
         return {}
@@ -164,4 +164,4 @@ def _model_flags(model: type | str | None, task: str) -> dict[str, str]:
         return {'model': model.__name__}
     if isinstance(model, str):
         return registry.split_model_name(model, task)
-    raise ValueError(f'model should be a name, a file or a class, not {model!r}')
+    raise ValueError(f'model must be a name, a file or a class, not {model!r}')

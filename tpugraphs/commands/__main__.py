@@ -35,7 +35,7 @@ def main() -> int:
         return 2
     rows = [[name, commands.read_summary(name, package)] for name in names]
     rows += [[name, commands.read_summary('', path)] for name, path in packages.items()]
-    code = exits.run_guarded(lambda: _list(prog, rows))
+    code = exits.run_guarded(lambda: _print_commands(prog, rows))
     if code or name in ('-h', '--help', 'help'):
         return code
     meant = registry.suggest_nearest(name, [*names, *packages])
@@ -43,7 +43,7 @@ def main() -> int:
     return 2
 
 
-def _list(prog: str, rows: list[list[str]]) -> None:
+def _print_commands(prog: str, rows: list[list[str]]) -> None:
     """Prints the usage, and a table of the commands."""
     print(f'usage: {prog} COMMAND [--help] ...\n       tpugraphs --version')
     print('\ncommands:')

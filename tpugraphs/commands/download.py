@@ -55,10 +55,10 @@ def run(args: argparse.Namespace) -> None:
         counts = download.download(
             split, args.data_dir, args.base_url, args.keep_archives
         )
-        print(f'{split}: {_outcome(counts)}', flush=True)
+        print(f'{split}: {_describe_outcome(counts)}', flush=True)
 
 
-def _outcome(counts: archives.Unpacked | None) -> str:
+def _describe_outcome(counts: archives.Unpacked | None) -> str:
     """Describes the numbers of a split's files; None means it was on disk already."""
     if counts is None:
         return 'complete already'

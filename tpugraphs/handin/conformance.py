@@ -79,6 +79,7 @@ def bound_error(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
         for weight, gradient in zip(weights, gradients)
     )
     lengths = sum(weight.shape[0] for weight in weights if weight.shape.rank == 2)
+    # Two evaluations, six standard deviations each.
     return 2 * 6 * 2**-24 * np.sqrt(lengths) * terms
 
 

@@ -182,10 +182,8 @@ def open_data(
     collection = run.collection.part('', run.model_dir)
     options = prediction.Options(hand_in.data_root, toy_data=hand_in.toy_data or None)
     options = prediction.resolve(options, collection, run)
-    train, *others = (
-        _TASK.store_class.open_collection(collection, options, split)
-        for split in collections.SPLITS
-    )
+    open_split = _TASK.store_class.open_collection
+    train, *others = (open_split(collection, options, s) for s in collections.SPLITS)
 
     def fit(least: int) -> normalizer_lib.Scaling:
         chosen = np.flatnonzero(train.config_counts >= least)

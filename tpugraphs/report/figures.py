@@ -228,14 +228,14 @@ def draw_slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture
     lines, bands = {}, {}  # by model, [points] and [points, 2]
     for model in models:
         graphs = [graph for run in model.runs for graph in run.results]
-        errors = _errors_by_k(graphs, points)
+        errors = _compute_errors(graphs, points)
         # Programs are the units of an interval.
         programs = [program_of(graph.graph_id) for graph in graphs]
         ends = [metrics.grouped_interval(column, programs) for column in errors.T]
         lines[model.name] = errors.mean(axis=0)
         bands[model.name] = np.array(ends, np.float64)
     untrained = {
-        name: _errors_by_k(graphs, points).mean(axis=0)
+        name: _compute_errors(graphs, points).mean(axis=0)
         for name, graphs in _score_untrained(runs[0].results).items()
     }
 
@@ -271,7 +271,7 @@ def draw_slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture
     )
 
 
-def _errors_by_k(
+def _compute_errors(
     graphs: Sequence[report.GraphResult], points: Sequence[int]
 ) -> np.ndarray:
     """Computes the top-k errors of each graph: float64 [graphs, points]."""

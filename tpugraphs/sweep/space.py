@@ -132,7 +132,7 @@ def parse_space(
     entries = copy.deepcopy(content)
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):
-        raise ValueError(f'{_KWARGS} should be tables, [{_KWARGS}.NAME]')
+        raise ValueError(f'{_KWARGS} must be tables, [{_KWARGS}.NAME]')
     entries |= _prefix_arguments(arguments)
     typed = functools.partial(_check_value, type(base))
     fixed = {n: typed(n, v) for n, v in entries.items() if not isinstance(v, dict)}
@@ -141,9 +141,8 @@ def parse_space(
     for name in found:
         with text.locate_errors(f'[{name}]'):
             when = _parse_conditions(entries[name].pop('when', {}), found, typed)
-            found[name] = Parameter(
-                name, *_parse_options(name, entries[name], typed), when
-            )
+            kind, options = _parse_options(name, entries[name], typed)
+            found[name] = Parameter(name, kind, options, when)
     if not found:
         raise ValueError('it has no range and no choices: nothing to search')
     return Space(content, base, fixed, [*filter(None, found.values())])
@@ -159,7 +158,7 @@ def _parse_conditions(
 ) -> dict[str, list[Any]]:
     """Reads `when`: setting or parameter above -> the values that fulfil it."""
     if not isinstance(when, dict):
-        raise ValueError(f'when should be a table, not {text.quoted(when)}')
+        raise ValueError(f'when must be a table, not {text.quoted(when)}')
     conditions = {}
     for name, wanted in when.items():
         parameter = found.get(name)
@@ -189,7 +188,7 @@ def _parse_options(
     for key, value in options.items():
         kinds = (bool,) if key == 'log' else (int, float) if is_float else (int,)
         if type(value) not in kinds:
-            raise ValueError(f'{key} should not be {text.quoted(value)}')
+            raise ValueError(f'{key} must not be {text.quoted(value)}')
     kind = 'Float' if is_float else 'Int'
     getattr(distributions, f'{kind}Distribution')(**options)  # refuses an empty range
     return kind.lower(), options

@@ -1,6 +1,6 @@
 """Searches settings: Optuna draws them, and each trial trains with them.
 
-    trials.run(config.TileConfig(out_dir='~/out/sweep'), trials.SweepOptions(trials=9))
+    trials.run_sweep(config.TileConfig(out_dir='~/out'), trials.SweepOptions(trials=9))
 
 The same call in another process, or on another machine with the same storage, joins.
 """

@@ -223,7 +223,7 @@ def test_the_default_first_then_at_random():
         'at random': [4 / 3, 1 / 3, 0],
         'default first': [1, 1 / 2, 0],
     }.items():
-        [shown] = figures._errors_by_k(found[name], [1, 2, 3])
+        [shown] = figures._compute_errors(found[name], [1, 2, 3])
         np.testing.assert_allclose(shown, errors)
     assert list(figures._score_untrained([graph._replace(default=None)])) == [
         'at random'
