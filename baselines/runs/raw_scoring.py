@@ -179,6 +179,7 @@ def _make_tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             for name in ('node_opcode', 'edge_index', 'config_feat')
         )
         one = tf.constant(1, tf.int64)
+        # Rounded up; at least one configuration in an item, however large the kernel.
         items = -(-configs // tf.maximum(most // nodes, one)) if most else one
         share, rest = configs // items, configs % items
         sizes = share + tf.cast(tf.range(items) < rest, tf.int64)
