@@ -88,7 +88,7 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
         paths = _paths(values.inputcsv) if given else _default()
         kaggle.combine(paths, values.output, values.sample, '--inputcsv')
 
-    return exits.guarded(work)
+    return exits.run_guarded(work)
 
 
 if __name__ == '__main__':

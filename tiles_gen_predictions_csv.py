@@ -38,7 +38,7 @@ def define_flags() -> None:
         f'that is there, else {config.TileConfig.data_root})',
     )
     flags.DEFINE_string(
-        'models_file', '', settings_lib.help_of(config.TileConfig, 'models_file')
+        'models_file', '', settings_lib.get_help(config.TileConfig, 'models_file')
     )
     scripts.define_flags(
         config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')
@@ -55,10 +55,12 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
         from baselines.scoring import prediction
 
-        options = settings_lib.from_options(prediction.Options, values, task='tile')
+        options = settings_lib.make_from_options(
+            prediction.Options, values, task='tile'
+        )
         prediction.write_predictions(dirs, options, values.output)
 
-    return exits.guarded(work)
+    return exits.run_guarded(work)
 
 
 if __name__ == '__main__':

@@ -27,7 +27,7 @@ from baselines.core import extensions
 _NEEDED = ('absl', 'numpy', 'scipy', 'tensorflow', 'tensorflow_gnn', 'tqdm')
 
 
-def complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
+def find_complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
     """Says how to repair an environment; '' if nothing is wrong.
 
     Args:
@@ -53,14 +53,14 @@ def complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
 version = extensions.version
 
 
-def _require() -> None:
+def _require_packages() -> None:
     """Ends one of our scripts in one line if packages are missing or do not fit.
 
     Raises:
         ImportError: the same, in other programs.
     """
     missing = [name for name in _NEEDED if not importlib.util.find_spec(name)]
-    wrong = complaint(missing, version('numpy'), version('tensorflow'))
+    wrong = find_complaint(missing, version('numpy'), version('tensorflow'))
     if not wrong:
         return
     script = getattr(sys.modules['__main__'], '__file__', None) or ''
@@ -75,4 +75,4 @@ if importlib.util.find_spec('tf_keras'):
     os.environ['TF_USE_LEGACY_KERAS'] = '1'
 # Start-up messages of TensorFlow, unless the user has asked for them.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-_require()
+_require_packages()

@@ -1,7 +1,7 @@
 """Declares the options of commands, and shows their results."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import contextlib
 import functools
 import math
@@ -31,11 +31,11 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     if default not in (None, '', math.inf) and 'default: ' not in about:
         about = f'{about} (default: %(default)s)'.strip()
     if kind in (int, float):
-        kind = functools.partial(_number, kind, default)
+        kind = functools.partial(_parse_number, kind, default)
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
 
 
-def _number(kind: type, default: float | None, word: str) -> float:
+def _parse_number(kind: type, default: float | None, word: str) -> float:
     """Reads a number of an option; raises ArgumentTypeError."""
     with contextlib.suppress(ValueError):
         number = kind(word)
@@ -48,6 +48,18 @@ def _number(kind: type, default: float | None, word: str) -> float:
 def switch(parser: _Options, flag: str, about: str) -> None:
     """Declares an option without a value."""
     parser.add_argument(flag, action='store_true', help=about)
+
+
+def add_negatable(parser: _Options, name: str, about: str) -> None:
+    """Declares an option without a value that has an opposite: --x, --no-x and --nox.
+
+    It is None where neither is given.
+    """
+    negatable = argparse.BooleanOptionalAction
+    parser.add_argument(f'--{name}', action=negatable, help=about)
+    # absl's way, which only the help omits.
+    hidden = {'action': 'store_false', 'help': argparse.SUPPRESS}
+    parser.add_argument(f'--no{name}', dest=name, **hidden)
 
 
 class _Moved(argparse.Action):
@@ -84,24 +96,6 @@ def show(
     print(text.to_json(content) if args.json else shown())
 
 
-class Negatable(argparse.Action):
-    """An option without a value that has an opposite: --x, --no-x and --nox."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **rules: Any):
-        self._opposites = [
-            f'--no{dash}{name[2:]}' for name in option_strings for dash in ('-', '')
-        ]
-        super().__init__([*option_strings, *self._opposites], dest, nargs=0, **rules)
-
-    def __call__(
-        self, parser: Any, namespace: Any, values: Any, option_string: Any = None
-    ) -> None:
-        setattr(namespace, self.dest, option_string not in self._opposites)
-
-    def format_usage(self) -> str:
-        return f'--[no-]{self.dest}'
-
-
 def add_runs(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """Declares the run or runs of a command: plain arguments, or --dir."""
     parser.add_argument('runs', nargs='*', help=argparse.SUPPRESS)
@@ -132,7 +126,7 @@ def add_dir(
     option(parser, '--out_dir', '', about, metavar='FOLDER')
 
 
-def runs_of(args: argparse.Namespace) -> list[str]:
+def get_run_names(args: argparse.Namespace) -> list[str]:
     """Returns the names of the runs of a command; raises ValueError for none."""
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
@@ -142,9 +136,9 @@ def runs_of(args: argparse.Namespace) -> list[str]:
     return [finding.in_folder(args.out_dir, name) for name in names]
 
 
-def run_of(args: argparse.Namespace) -> str:
+def get_run_name(args: argparse.Namespace) -> str:
     """Returns the name of the one run of a command; raises ValueError otherwise."""
-    names = runs_of(args)
+    names = get_run_names(args)
     if len(names) > 1:
         raise ValueError(f'one run is wanted, not {len(names)}: {" ".join(names)}')
     return names[0]
@@ -162,16 +156,16 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = 'keep packed splits in this folder (default: ~/data/tpugraphs/cache)'
     option(parser, '--cache_dir', '', about)
     add_models_file(parser)
-    about = f'{settings_lib.help_of(config.LayoutConfig, "memory_budget")} of layouts'
+    about = f'{settings_lib.get_help(config.LayoutConfig, "memory_budget")} of layouts'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
-    about = settings_lib.help_of(config.TileConfig, 'sample_data')
+    about = settings_lib.get_help(config.TileConfig, 'sample_data')
     switch(parser, '--sample_data', about)
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
-    parser.add_argument('--toy_data', action=Negatable, help=about)
-    about = f'{settings_lib.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
-    parser.add_argument('--skip_bad_files', action=Negatable, help=about)
+    add_negatable(parser, 'toy_data', about)
+    about = f'{settings_lib.get_help(config.TileConfig, "skip_bad_files")} {of_run}'
+    add_negatable(parser, 'skip_bad_files', about)
 
 
 def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> None:
@@ -190,7 +184,7 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:
     """Declares where a command finds the user's own models."""
-    about = settings_lib.help_of(config.TileConfig, 'models_file')
+    about = settings_lib.get_help(config.TileConfig, 'models_file')
     option(parser, '--models_file', '', about)
 
 

@@ -1,5 +1,7 @@
-"""Settings of a training: one declaration gives flag, default, help, checks, JSON,
-and is what the code uses.  `scripts` makes the flags."""
+"""Settings of a training: a field declares the flag, its default, help and checks.
+
+`scripts` makes the flags; the code reads the settings, and run files store them.
+"""
 
 from collections.abc import Collection
 import dataclasses
@@ -18,13 +20,13 @@ from baselines.data import collections
 _AnyConfig = TypeVar('_AnyConfig', bound=Union['TileConfig', 'LayoutConfig'])
 
 
-def _with_default(base: 'type[Optimisation]', name: str, default: Any) -> Any:
+def _redeclare(base: 'type[Optimisation]', name: str, default: Any) -> Any:
     """Declares a setting of a base class again, with another default."""
     rules = base.__dataclass_fields__[name].metadata
     return dataclasses.field(default=default, metadata=rules)
 
 
-def _help_on_losses() -> str:
+def _describe_losses() -> str:
     return (
         'add up losses with weights, such as ListMLELoss:1,MSE:0.02; of '
         f'{", ".join(registry.LOSSES)} (`tpugraphs losses` describes them), functions '
@@ -33,15 +35,15 @@ def _help_on_losses() -> str:
     )
 
 
-def _help_on_columns() -> str:
+def _describe_columns() -> str:
     return (
         'add these sets of columns, computed from configurations, separated by '
-        f'commas: {", ".join(sorted(registry.column_sets()))} (`tpugraphs models '
+        f'commas: {", ".join(sorted(registry.find_column_sets()))} (`tpugraphs models '
         '--columns` describes them); a recipe adds those that fit the data'
     )
 
 
-def _help_on_toy_data(collection: str) -> str:
+def _describe_toy_data(collection: str) -> str:
     [count] = [c.toy_files for c in collections.COLLECTIONS if c.name == collection]
     return f'use only the first {count} files of each split'
 
@@ -129,7 +131,7 @@ class _Config(Optimisation):
     early_stop: int = settings.loose_setting(
         20, 'stop after this many epochs without a better validation score', low=1
     )
-    losses: str = settings.setting('ListMLELoss:1,MSE:0.02', _help_on_losses)
+    losses: str = settings.setting('ListMLELoss:1,MSE:0.02', _describe_losses)
     loss_noise: float = settings.setting(
         0.01,
         'assume that measurements of one configuration differ by this share: '
@@ -190,7 +192,7 @@ class _Config(Optimisation):
     @property
     def collection(self) -> collections.Collection:
         """The collection that the flags choose; raises ValueError if there is none."""
-        return collections.collection_from_flags(to_json(self))
+        return collections.select_collection(to_json(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,9 +207,9 @@ class TileConfig(_Config):
         '~/data/tpugraphs/npz/tile/xla',
         'read the splits train, valid and test of .npz files from this folder',
     )
-    toy_data: bool = settings.setting(False, lambda: _help_on_toy_data('tile:xla'))
-    cache_dir: str = _with_default(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
-    out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_tiles')
+    toy_data: bool = settings.setting(False, lambda: _describe_toy_data('tile:xla'))
+    cache_dir: str = _redeclare(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
+    out_dir: str = _redeclare(_Config, 'out_dir', '~/out/tpugraphs_tiles')
     results_csv: str = settings.loose_setting(
         '',
         'write the ranking of the test kernels to this file (default: '
@@ -220,7 +222,7 @@ class TileConfig(_Config):
         low=0,
     )
     eval_every: int = settings.loose_setting(5, 'do nothing (deprecated)')
-    columns: str = settings.setting('', _help_on_columns)
+    columns: str = settings.setting('', _describe_columns)
     configs: int = settings.setting(
         10,
         'draw this many configurations per kernel and step; kernels with fewer are '
@@ -256,14 +258,14 @@ class LayoutConfig(_Config):
         'xla',
         'train on programs of xla or nlp; xla,nlp trains one model on both '
         '(docs/guide/layouts.md)',
-        choices=collections.choices('source'),
+        choices=collections.list_choices('source'),
         several=True,
     )
     search: str = settings.setting(
         'random',
         'train on configurations that were found at random, or with default by a '
         'genetic search; random,default uses both',
-        choices=collections.choices('search'),
+        choices=collections.list_choices('search'),
         several=True,
     )
     data_root: str = settings.loose_setting(
@@ -271,27 +273,25 @@ class LayoutConfig(_Config):
         'read <source>/<search>/{train,valid,test}/*.npz from this folder',
     )
     toy_data: bool = settings.setting(
-        False, lambda: _help_on_toy_data('layout:xla:random')
+        False, lambda: _describe_toy_data('layout:xla:random')
     )
     estimate: bool = settings.setting(
         False,
         'begin with the formula of --dir estimate: a score is the normal score of '
         'the padded work, plus what the model learns (docs/guide/layouts.md)',
     )
-    cache_dir: str = _with_default(
-        _Config, 'cache_dir', '~/data/tpugraphs/cache/layout'
-    )
-    out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_layout')
+    cache_dir: str = _redeclare(_Config, 'cache_dir', '~/data/tpugraphs/cache/layout')
+    out_dir: str = _redeclare(_Config, 'out_dir', '~/out/tpugraphs_layout')
     results_csv: str = settings.loose_setting(
         '',
         'write the ranking of the test programs to this file (default: '
         '<out_dir>/results_<time in ms>_<source>_<search>.csv); with several '
         'collections, _<source>_<search> goes into each name',
     )
-    epochs: int = _with_default(_Config, 'epochs', 50)
-    early_stop: int = _with_default(_Config, 'early_stop', 25)
-    losses: str = _with_default(_Config, 'losses', 'ListMLELoss')
-    clip_norm: float = _with_default(Optimisation, 'clip_norm', 1e-2)
+    epochs: int = _redeclare(_Config, 'epochs', 50)
+    early_stop: int = _redeclare(_Config, 'early_stop', 25)
+    losses: str = _redeclare(_Config, 'losses', 'ListMLELoss')
+    clip_norm: float = _redeclare(Optimisation, 'clip_norm', 1e-2)
     configs: int = settings.setting(
         16,
         'draw this many configurations per program and step; programs with fewer '
@@ -337,7 +337,7 @@ AnyConfig = TileConfig | LayoutConfig
 CONFIGS: dict[str, type[AnyConfig]] = {'tile': TileConfig, 'layout': LayoutConfig}
 
 
-def checked(config: _AnyConfig) -> _AnyConfig:
+def check_config(config: _AnyConfig) -> _AnyConfig:
     """Returns `config` if every value is in its range.
 
     Raises:
@@ -349,30 +349,33 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     if isinstance(config, TileConfig):
         for name in config.column_sets:
             registry.resolve(
-                name, registry.column_sets(), '--columns', extensions.more_columns()
+                name,
+                registry.find_column_sets(),
+                '--columns',
+                extensions.more_columns(),
             )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     settings.check_data('' if is_default else config.data_root, config.sample_data)
     return config
 
 
-def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
+def apply_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     """Returns `config` with the settings of its recipe, checked; prints them.
 
     Args:
-        chosen: names of those that the user set.
+        chosen: names of the settings that the user set.
 
     Raises:
         ValueError: there is no such recipe, or it does not fit the settings.
         OSError: its file cannot be read.
     """
-    checked(config)
+    check_config(config)
     if not config.recipe:
         return config
-    changes = recipes.settings(config.recipe, config.collection.name, chosen, print)
-    with text.located(f'--recipe {config.recipe}'):
-        changes = settings.typed(type(config), changes)
-    return checked(dataclasses.replace(config, **changes))
+    changes = recipes.get_settings(config.recipe, config.collection.name, chosen, print)
+    with text.locate_errors(f'--recipe {config.recipe}'):
+        changes = settings.convert_types(type(config), changes)
+    return check_config(dataclasses.replace(config, **changes))
 
 
 def to_json(config: Optimisation) -> text.JsonObject:
@@ -380,34 +383,34 @@ def to_json(config: Optimisation) -> text.JsonObject:
     return dataclasses.asdict(config)
 
 
-def changed(config: Optimisation) -> text.JsonObject:
+def list_changed(config: Optimisation) -> text.JsonObject:
     """Returns the settings that are not the defaults, by name."""
     defaults = to_json(type(config)())
     return {n: value for n, value in to_json(config).items() if value != defaults[n]}
 
 
-def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
+def format_flags(config: Optimisation, names: Collection[str]) -> list[str]:
     """Returns the flags of named settings that are not the defaults."""
     return [
         f'--{name}' if value is True else f'--{name}={value}'
-        for name, value in changed(config).items()
+        for name, value in list_changed(config).items()
         if name in names
     ]
 
 
-def data_flags(config: Optimisation) -> list[str]:
-    """Returns the flags that name data and files, without those of results."""
+def format_data_flags(config: Optimisation) -> list[str]:
+    """Returns the flags for data and files, without those for results."""
     settings = to_json(config).items()
     local = {name for name, value in settings if recipes.is_local(name, value)}
-    return as_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
+    return format_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
 
 
-def bound_to_epochs(config: Optimisation) -> list[str]:
-    """Returns the flags with which the number of epochs shapes every step."""
-    return as_flags(config, ('schedule', 'warmup', 'averaging'))
+def format_epoch_flags(config: Optimisation) -> list[str]:
+    """Returns the flags that make every step depend on the number of epochs."""
+    return format_flags(config, ('schedule', 'warmup', 'averaging'))
 
 
-def training_key(config: Optimisation, *more: str) -> str:
+def hash_training(config: Optimisation, *more: str) -> str:
     """Hashes the settings that shape the model, and `more`.
 
     An interrupted run is found again by it.
@@ -415,7 +418,7 @@ def training_key(config: Optimisation, *more: str) -> str:
     left_out = {
         f.name for f in dataclasses.fields(config) if not f.metadata.get('shapes', True)
     }
-    if bound_to_epochs(config):
+    if format_epoch_flags(config):
         left_out.remove('epochs')
     shaping = {
         name: value for name, value in to_json(config).items() if name not in left_out

@@ -94,7 +94,7 @@ _ONE_RUN = (
 _OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'columns', 'trees')
 
 
-def settings(
+def get_settings(
     recipe: str,
     collection: str,
     chosen: Collection[str] = (),
@@ -124,13 +124,13 @@ def settings(
     if not starting.has_lightgbm():
         without_trees = changes.pop('trees', False)
     flags = [f'--{name}={value}' for name, value in changes.items()]
-    say(text.wrapped(' '.join([f'--recipe={recipe}:', *flags]), 2))
+    say(text.wrap_line(' '.join([f'--recipe={recipe}:', *flags]), 2))
     if without_trees:
         say("note: the graph model alone; with trees: pip install -e '.[trees]'")
     return changes
 
 
-def better_training(settings: Any) -> Measured | None:
+def find_better_training(settings: Any) -> Measured | None:
     """Returns the best training of the sample data, the quickest of equal ones.
 
     Args:
@@ -189,7 +189,7 @@ def _read_file(path: str, collection: str) -> text.JsonObject:
     return changes
 
 
-def write(
+def write_recipe(
     path: str, collection: str, changes: text.JsonObject, found_by: text.JsonObject
 ) -> None:
     """Writes settings as a file for --recipe, without those of data and of one run.

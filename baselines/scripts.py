@@ -70,7 +70,7 @@ BASIC = (
 
 
 def define_flags(
-    config_class: type, only: Sequence[str] = (), values: flags.FlagValues | None = None
+    config_class: type, only: Sequence[str] = (), values: flags.FlagValues = flags.FLAGS
 ) -> None:
     """Defines one absl flag for each setting; for the running script only.
 
@@ -79,7 +79,6 @@ def define_flags(
         only: the names of those wanted; all by default, and --config.
         values: absl's `FlagValues` to define them in; by default the process's.
     """
-    values = flags.FLAGS if values is None else values
     define = {
         bool: flags.DEFINE_bool,
         int: flags.DEFINE_integer,
@@ -89,7 +88,7 @@ def define_flags(
     for field in dataclasses.fields(config_class):
         if only and field.name not in only:
             continue
-        about = settings_lib.help_of(config_class, field.name)
+        about = settings_lib.get_help(config_class, field.name)
         define[type(field.default)](
             field.name, field.default, about, flag_values=values
         )
@@ -104,12 +103,12 @@ def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-        shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else BASIC)
-        sys.exit(exits.guarded(lambda: print(shown)))
+        shown = write_help(doc or '', key_flags, '', () if HELP_ALL in argv else BASIC)
+        sys.exit(exits.run_guarded(lambda: print(shown)))
 
     def parse(words: Sequence[str]) -> list[str]:
         try:
-            return _parsed(flags.FLAGS, words)
+            return _parse_words(flags.FLAGS, words)
         except ValueError as error:
             sys.exit(f'error: {error}')
 
@@ -123,7 +122,7 @@ def train_script(config_class: type, doc: str | None) -> None:
 
 
 def train(
-    config_class: type, argv: Sequence[str], values: flags.FlagValues | None = None
+    config_class: type, argv: Sequence[str], values: flags.FlagValues = flags.FLAGS
 ) -> int:
     """Trains as parsed flags say; returns the exit code.
 
@@ -135,21 +134,21 @@ def train(
     exits.refuse_arguments(argv)
 
     def work():
-        settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        settings = read_flags(config_class, values)
         refuse_wrong_names(settings)
         from baselines.training import cross_validation
         from baselines.training import run_training
 
-        command, model_dir = exits.this_command(), ''
-        with exits.logged(short=True):
+        command, model_dir = exits.format_command(), ''
+        with exits.log_progress(short=True):
             if settings.folds or settings.seeds > 1:
                 cross_validation.train_all(settings, command)
             else:
                 model_dir = run_training.train(settings, command=command)
         if model_dir:  # of one training, and there of the chief alone
-            print(next_steps(settings, model_dir))
+            print(suggest_next_steps(settings, model_dir))
 
-    return exits.guarded(work)
+    return exits.run_guarded(work)
 
 
 def refuse_wrong_names(settings: config.AnyConfig) -> None:
@@ -163,7 +162,7 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
         registry.resolve(settings.model, names, 'model')
     if settings.models_file:
         registry.check_code_file(settings.models_file)
-    of_ranking = registry.ranking_losses()
+    of_ranking = registry.find_ranking_losses()
     for entry in settings.losses.split(','):
         name = entry.strip().partition(':')[0]
         if name.endswith('.py'):
@@ -175,7 +174,7 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
             finding.find_one(settings.init_from, task)
 
 
-def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
+def suggest_next_steps(settings: config.AnyConfig, model_dir: str) -> str:
     """Returns commands to try after a training, as text.
 
     Args:
@@ -196,13 +195,13 @@ def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
         commands.insert(0, ['evaluate', *latest])
         if task == 'tile':
             own = ['--models_file', settings.models_file] * bool(settings.models_file)
-            words = [_PREDICT, '--dir', files.shown(model_dir), *own]
-            lines.append('python ' + ' '.join(map(_quoted, words)))
+            words = [_PREDICT, '--dir', files.format_path(model_dir), *own]
+            lines.append('python ' + ' '.join(map(_quote_word, words)))
         elif not settings.sample_data and not others:
             commands.insert(0, ['predict', *latest])  # its CSV is for Kaggle's
-    better = recipes.better_training(settings)
+    better = recipes.find_better_training(settings)
     if better is not None:
-        data = config.as_flags(settings, recipes.DATA)
+        data = config.format_flags(settings, recipes.DATA)
         flags = [f'--{name}={value}' for name, value in better.flags.items() if value]
         commands.append(['train', task, *data, *flags])
     lines += [shlex.join(['tpugraphs', *command]) for command in commands]
@@ -213,7 +212,7 @@ def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
     return 'next:    ' + '\n         '.join(lines)
 
 
-def _quoted(word: str) -> str:
+def _quote_word(word: str) -> str:
     """Quotes a word for a shell, in which ~ is the home folder."""
     return (
         word if shlex.quote(word[1:]) == word[1:] else shlex.quote(files.expand(word))
@@ -249,23 +248,23 @@ def parse_flags(
         define_flags(kind, [field.name for field in dataclasses.fields(kind)], values)
     if any(word in _HELP_WORDS for word in argv):
         defined = [values[flag] for flag in values]
-        print(help_text(doc, defined, name, () if HELP_ALL in argv else basic))
+        print(write_help(doc, defined, name, () if HELP_ALL in argv else basic))
         return None
-    exits.refuse_arguments(_parsed(values, [name, *argv]))
+    exits.refuse_arguments(_parse_words(values, [name, *argv]))
     return values
 
 
-def _parsed(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
+def _parse_words(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
     """Parses a command line into `values`; returns its name, and words without flags.
 
     Raises:
         ValueError: a flag is unknown, or its value is of another type.
     """
     try:
-        return values([words[0], *as_absl(words[1:], values)])
+        return values([words[0], *rewrite_negations(words[1:], values)])
     except flags.UnrecognizedFlagError as error:
         flag = error.flagname
-        nearest = registry.did_you_mean(flag, values)
+        nearest = registry.suggest_nearest(flag, values)
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
     except flags.IllegalFlagValueError as error:
         # 'flag --NAME=VALUE: what the type of the flag says of the value'
@@ -273,13 +272,13 @@ def _parsed(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
         wanted = settings_lib.TYPES[type(values[flag].default)]
         about = ' '.join((values[flag].help or '').split())
         raise ValueError(
-            f'--{flag} should be {wanted}, not {text.quoted(value)}: {about}'
+            f'--{flag} must be {wanted}, not {text.quoted(value)}: {about}'
         ) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
 
 
-def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
+def rewrite_negations(argv: Sequence[str], values: text.JsonObject) -> list[str]:
     """Writes --no-x as --nox, which absl knows, where x is a flag."""
     start = '--no-'
     return [
@@ -290,7 +289,7 @@ def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
     ]
 
 
-def from_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _AnyConfig:
+def read_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _AnyConfig:
     """Reads the settings from parsed flags and --config, checked.
 
     Raises:
@@ -298,23 +297,23 @@ def from_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _Any
     """
     # Flags override the file, and both override the recipe.
     path = values['config'].value if 'config' in values else ''
-    chosen = from_toml(config_class, path) if path else {}
+    chosen = read_toml(config_class, path) if path else {}
     for field in dataclasses.fields(config_class):  # type: ignore
         flag = values[field.name]
         if flag.present:
             chosen[field.name] = flag.value
     if '.py' in chosen.get('model', ''):  # models.py:MyModel
         [task] = [t for t, kind in config.CONFIGS.items() if kind is config_class]
-        named = registry.named_model(chosen['model'], task)
+        named = registry.split_model_name(chosen['model'], task)
         if chosen.get('models_file', named['models_file']) != named['models_file']:
             raise ValueError(
                 f'--model={chosen["model"]} names a file, and --models_file another'
             )
         chosen.update(named)
-    return config.with_recipe(config_class(**chosen), chosen)
+    return config.apply_recipe(config_class(**chosen), chosen)
 
 
-def from_toml(config_class: type, path: str) -> text.JsonObject:
+def read_toml(config_class: type, path: str) -> text.JsonObject:
     """Reads settings by name from a TOML file; model_kwargs_json may be a table.
 
     Raises:
@@ -323,15 +322,15 @@ def from_toml(config_class: type, path: str) -> text.JsonObject:
         OSError: it cannot be read.
     """
     content = settings_lib.read_toml(path, 'config')
-    with text.located(f'--config: {path}'):
-        return settings_lib.typed(config_class, content, 'flag')
+    with text.locate_errors(f'--config: {path}'):
+        return settings_lib.convert_types(config_class, content, 'flag')
 
 
 # Of one training alone; and the settings of a recipe stand for themselves.
 _NOT_REPEATED = ('resume', 'results_csv', 'recipe')
 
 
-def changed_settings(args: text.JsonObject) -> text.JsonObject:
+def list_changed_settings(args: text.JsonObject) -> text.JsonObject:
     """Returns the settings that repeat a training, where they differ from the defaults.
 
     Args:
@@ -359,7 +358,7 @@ def to_toml(settings: text.JsonObject) -> str:
     return ''.join(lines)
 
 
-def help_text(
+def write_help(
     doc: str, defined: Sequence[flags.Flag], name: str, basic: Sequence[str]
 ) -> str:
     """Writes the text of --help.
@@ -383,15 +382,15 @@ def help_text(
     for theme in THEMES:
         inside = [n for n in order if n in by_name and order[n] == theme]
         if inside:
-            lines += [f'{theme}:', *(_flag_help(by_name[n]) for n in inside), '']
+            lines += [f'{theme}:', *(_describe_flag(by_name[n]) for n in inside), '']
     if trains and not basic:
-        lines.append(_FILES.format(_indented(_CONFIG_HELP).lstrip()))
+        lines.append(_FILES.format(_indent_help(_CONFIG_HELP).lstrip()))
     elif trains:
         lines.append(f'{HELP_ALL} shows all {number} flags.')
     return '\n'.join(lines).rstrip()
 
 
-def _flag_help(flag: flags.Flag) -> str:
+def _describe_flag(flag: flags.Flag) -> str:
     """Returns the lines of --help on a flag: its default and its help text."""
     shown = f'--[no]{flag.name}'
     about = ' '.join(flag.help.split())
@@ -400,11 +399,11 @@ def _flag_help(flag: flags.Flag) -> str:
         shown = f'--{flag.name}=' + default.strip('"[\']')
         about = about.replace('; repeat this option to specify a list of values', '')
     if len(shown) > _WIDE:
-        return f'  {shown}\n' + _indented(about)
-    return f'  {shown:<{_WIDE}} ' + _indented(about).lstrip()
+        return f'  {shown}\n' + _indent_help(about)
+    return f'  {shown:<{_WIDE}} ' + _indent_help(about).lstrip()
 
 
-def _indented(about: str) -> str:
+def _indent_help(about: str) -> str:
     margin = ' ' * (_WIDE + 3)
     return textwrap.fill(
         about,

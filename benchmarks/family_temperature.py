@@ -76,7 +76,7 @@ def _figures(
 
 def _family(graph_id: str) -> str:
     """Returns the family of a kernel's program."""
-    return families.family(families.program_of_kernel(graph_id))
+    return families.find_family(families.find_program(graph_id))
 
 
 def _row(temperature: float, size: str, by_seed: list[np.ndarray]) -> None:

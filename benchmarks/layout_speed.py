@@ -148,7 +148,7 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
         losses.CombinedLoss('ListMLELoss', 1.0),
         config.Optimisation(lr=1e-3, clip_norm=1e-2),
         unpack,
-        tile_graphs.signature_of(draw()),
+        tile_graphs.make_signature(draw()),
     )
     clock, cpu = median(lambda: trainer.run_chunk(draw(), steps), args.repeats)
     name = f'{batch} programs x {configs}, {mode}'

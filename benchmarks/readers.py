@@ -130,16 +130,16 @@ READERS = {
     ),
     'config.toml': (
         lambda n: f'model_kwargs_json = {{a = {[1] * n}}}'.encode(),
-        lambda path: scripts.from_toml(config.TileConfig, path),
+        lambda path: scripts.read_toml(config.TileConfig, path),
     ),
     'run.jsonz': (_run, _read_run),
     'state.npz': (
         lambda n: _written(
-            lambda path: checkpoints.write(
+            lambda path: checkpoints.write_state_file(
                 path, {f'now_{i:04d}': np.zeros(20) for i in range(n // 20)}, {}
             )
         ),
-        checkpoints.read,
+        checkpoints.read_state,
     ),
     'trees.txt': (_trees, booster.Trees.read),
     'archive.tar': (

@@ -35,7 +35,7 @@ def run(main: Callable[[], int | None]) -> None:
     """Ends the process with the status of `main`; user errors become one line."""
     from baselines.core import exits
 
-    sys.exit(exits.guarded(main))
+    sys.exit(exits.run_guarded(main))
 
 
 # Data and models --------------------------------------------------------------

@@ -29,7 +29,7 @@ _FAMILIES = {
     'valid': 'larch maple oak'.split(),
     'test': 'pine rowan yew'.split(),
 }
-_OPCODES = schema.opcode_numbers(
+_OPCODES = schema.find_opcode_numbers(
     'add subtract multiply maximum exponential tanh negate convert'.split()
 )
 _TILE_NS, _ELEMENT_NS = 200.0, 0.05

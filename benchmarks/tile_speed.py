@@ -85,7 +85,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model_class = registry.model_class(name, 'tile')
+    model_class = registry.find_model_class(name, 'tile')
     task = lookup.TASKS['tile']
     model = scorer.make_model(task, model_class, {}, _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
@@ -105,7 +105,7 @@ def measure_scoring(model, plain, graphs, repeats: int, profile: bool) -> None:
     keys = ('op', 'feats', 'edges', 'config_feats')
     kernels = []
     for kernel in range(_KERNELS):
-        packed = graphs.scoring_items(np.array([kernel]), None)
+        packed = graphs.pack_all(np.array([kernel]), None)
         kernels.append([tf.convert_to_tensor(packed[key]) for key in keys])
 
     def plain_scores():
@@ -162,7 +162,7 @@ def measure_training(model, plain, graphs, repeats: int, profile: bool) -> None:
         loss,
         config.Optimisation(lr=1e-3, clip_norm=1e-3),
         lambda packed, step: (*graphs_lib.unpack(packed, step, _BATCH, _CONFIGS), 0.0),
-        graphs_lib.signature_of(epoch()),
+        graphs_lib.make_signature(epoch()),
     )
     best, median = best_and_median(lambda: trainer.run_chunk(epoch(), _STEPS), repeats)
     plain_best, _ = best_and_median(plain_training_step(plain, model, loss, epoch), 5)

@@ -79,7 +79,7 @@ def _trained(
     kind, own = config.CONFIGS[task], _SETTINGS[name]
     collection = kind(**own).collection
     chosen = {'model': model} if model else {}
-    settings = recipes.settings('strong', collection.name, chosen)
+    settings = recipes.get_settings('strong', collection.name, chosen)
     with tempfile.TemporaryDirectory() as folder:
         where = {
             'data_root': str(_ROOT / _FOLDERS.get(name, name)),

@@ -77,13 +77,13 @@ def measure(data_root: str, model: str, epochs: int, folder: str) -> None:
 
     for owner, name, phase in (
         (opening, 'open_splits', 'open'),
-        (task_data, 'make', 'scaling'),
-        (graph_model.GraphModel, 'trainer', 'model'),
-        (loop.Trainer, 'steps', 'tracing'),
+        (task_data, 'make_data', 'scaling'),
+        (graph_model.GraphModel, 'make_trainer', 'model'),
+        (loop.Trainer, 'compile_steps', 'tracing'),
         (loop.Trainer, '_train_epoch', 'steps'),
-        (loop.Trainer, 'validator', 'validation'),
+        (loop.Trainer, 'make_validator', 'validation'),
         (loop.Trainer, '_validate', 'validation'),
-        (final_errors, 'measure', 'measuring'),
+        (final_errors, 'measure_run', 'measuring'),
         (checkpoints.Unfinished, 'write_state', 'saving'),
         (saved, 'save', 'saving'),
     ):

@@ -67,7 +67,7 @@ def test_prediction_script_has_the_published_flags():
 def test_values_out_of_range(kind, setting, value, limit):
     settings = kind(**{setting: value})
     words = f'--{setting} ', limit, text.quoted(value)
-    refusals.assert_refused(lambda: config.checked(settings), *words)
+    refusals.assert_refused(lambda: config.check_config(settings), *words)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_numbers_have_an_upper_bound(module, name):
 
 @pytest.mark.parametrize('kind', [config.LayoutConfig, prediction.Options])
 def test_a_folder_and_the_data_that_ship_exclude_each_other(kind):
-    check = lambda: config.checked(kind(data_root='d', sample_data=True))
+    check = lambda: config.check_config(kind(data_root='d', sample_data=True))
     refusals.assert_refused(check, '--sample_data', '--data_root=d')
 
 
@@ -101,19 +101,19 @@ def test_values_at_the_edge():
         config.LayoutConfig(max_configs=2, source='nlp,xla', search='default,random'),
         config.LayoutConfig(max_configs=-1, sample_data=True),
     ):
-        assert config.checked(settings) is settings
+        assert config.check_config(settings) is settings
 
 
 @pytest.mark.parametrize('kwargs', ['{num_gnns: 2}', '', '[1]'])
 def test_bad_model_kwargs(kwargs):
     settings = config.TileConfig(model_kwargs_json=kwargs)
     words = '--model_kwargs_json', repr(kwargs)
-    refusals.assert_refused(lambda: config.checked(settings), *words)
+    refusals.assert_refused(lambda: config.check_config(settings), *words)
 
 
 def test_every_setting_has_help_and_cannot_be_changed():
     for kind, name in _NAMES:
-        assert settings_flags.is_option_text(settings_lib.help_of(kind, name)), name
+        assert settings_flags.is_option_text(settings_lib.get_help(kind, name)), name
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(kind(), name, 1.0)
 
@@ -129,19 +129,19 @@ def test_training_key_follows_what_shapes_the_model_and_the_data():
     for kind, name in _NAMES:
         plain = kind()
         changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
-        keys = {config.training_key(one, 'data') for one in (plain, changed)}
+        keys = {config.hash_training(one, 'data') for one in (plain, changed)}
         is_same = len(keys) == 1
         rules = {f.name: f.metadata for f in dataclasses.fields(kind)}[name]
         assert is_same == (not rules.get('shapes', True)), name
         if name in settings_flags.PUBLISHED[kind]:
             assert is_same == (name in _NOT_SHAPING), name
-    keys = {config.training_key(kind(), *data) for data in ('ab', 'ac', ('ab',))}
+    keys = {config.hash_training(kind(), *data) for data in ('ab', 'ac', ('ab',))}
     assert len(keys) == 3
 
 
 def test_a_recipe_stands_in_for_defaults(capsys):
     settings = settings_flags.parsed('--recipe=strong')
-    changes = recipes.settings('strong', 'tile:xla')
+    changes = recipes.get_settings('strong', 'tile:xla')
     assert settings == config.TileConfig(recipe='strong', **changes)
     assert settings.model == 'LateJoinResSAGE' and settings.columns == 'tile,estimate'
     printed = capsys.readouterr().out
@@ -166,7 +166,7 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     assert layouts.estimate and not layouts.trees
     assert note in capsys.readouterr().out
     # The same from Python; and nothing where there were no trees to leave out.
-    config.with_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
+    config.apply_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
     assert note in capsys.readouterr().out
     file = {'collection': 'tile:xla', 'settings': {'model': 'MLP'}}
     (tmp_path / 'best.json').write_text(json.dumps(file))
@@ -215,6 +215,6 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
 def test_help_lists_every_loss(kind):
-    about = settings_lib.help_of(kind, 'losses')
+    about = settings_lib.get_help(kind, 'losses')
     for name in (*losses.LOSSES, '`tpugraphs losses`'):
         assert name in about

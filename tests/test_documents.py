@@ -46,7 +46,7 @@ def test_commands_in_sentences_exist(document):
             assert documents.complaint([name, *rest]) == '', quoted
         if name == 'tpugraphs' and rest[0].islower():
             # The laboratory may be missing; its own tests check its commands.
-            assert rest[0] in [*documents.commands.names(), 'lab'], quoted
+            assert rest[0] in [*documents.commands.list_commands(), 'lab'], quoted
 
 
 @pytest.mark.parametrize('document', _DOCUMENTS)

@@ -75,12 +75,12 @@ def test_commands_that_are_printed_run(line, folder, run, monkeypatch):
     if 'seeds' in line:  # another run, to compare with
         assert run(f'{line} --seeds=1 --model=Trees --models_file=')[0] == 0
 
-    def stop(*args, write=checkpoints.write):
+    def stop(*args, write=checkpoints.write_state_file):
         write(*args)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, 'write', stop)
+        patch.setattr(checkpoints, 'write_state_file', stop)
         code, [continued], said = run(line)
     assert code == 130, said
     if 'train' in line:

@@ -33,7 +33,7 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
 )
 def test_versions_that_work_together(numpy, tensorflow, tf_keras, advice, monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: tf_keras)
-    complaint = baselines.complaint([], numpy, tensorflow)
+    complaint = baselines.find_complaint([], numpy, tensorflow)
     assert bool(complaint) == bool(advice) and advice in complaint
 
 
@@ -87,7 +87,7 @@ def test_downloads_by_curl(tmp_path):
     os.close(write)
     assert lost.stderr == '' and lost.returncode
     printed = subprocess.check_output(command, text=True)
-    splits = download.splits_of(['all'])
+    splits = download.list_splits(['all'])
     for split in splits:
         name = split.replace('/', '_')
         assert f' {download.BASE_URL}{name}.tar ' in printed

@@ -98,7 +98,7 @@ def test_settings_that_repeat_a_training():
     given = config.LayoutConfig(lr=0.25, recipe='strong', resume=True, epochs=50)
     args = {**config.to_json(given), 'of_old': 1}
     args['data_root'] = files.expand(given.data_root)
-    assert scripts.changed_settings(args) == {'lr': 0.25}
+    assert scripts.list_changed_settings(args) == {'lr': 0.25}
 
 
 @pytest.mark.parametrize('task, kind', zip(('tile', 'layout'), _KINDS))
@@ -154,7 +154,7 @@ def _next_steps(monkeypatch):
     monkeypatch.setattr(recipes, 'MEASURED', {'tile:xla': measured})
 
     def next_steps(kind=config.TileConfig, model_dir='/my out/model_0', **settings):
-        lines = scripts.next_steps(kind(**settings), model_dir).splitlines()
+        lines = scripts.suggest_next_steps(kind(**settings), model_dir).splitlines()
         assert lines[0][:9] == 'next:    '
         return [line[9:] for line in lines]
 
@@ -179,12 +179,6 @@ def test_a_training_says_what_to_try_next(next_steps):
     own = dict(model='Mine', models_file='my.py', sample_data=True, recipe='best')
     code = ' --models_file my.py'
     assert next_steps(**own) == [predict + code, evaluate + code, rank + code]
-
-
-def test_the_first_next_step_is_for_a_shell(next_steps, monkeypatch):
-    monkeypatch.setenv('HOME', '/home/me')
-    [first, *_] = next_steps(model_dir='/home/me/out/model_0', sample_data=True)
-    assert first == 'python tiles_gen_predictions_csv.py --dir ~/out/model_0'
 
 
 def test_without_a_validation_split_no_evaluation_is_proposed(next_steps, tmp_path):

@@ -108,7 +108,7 @@ def test_a_training_step_of_tiles(tmp_path):
         validate_batches=0,
     )
     data, task = task_data.open_data(settings), lookup.TASKS['tile']
-    model_class = registry.model_class('MLP', 'tile')
+    model_class = registry.find_model_class('MLP', 'tile')
     model = scorer.make_model(task, model_class, {}, 10, data.num_ops, data.normalizer)
     loss = losses.CombinedLoss(settings.losses, task.temperature)
 

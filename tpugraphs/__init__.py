@@ -18,37 +18,27 @@ import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
 from baselines.core import starting
 
 __version__ = '0.4.0'
-# Name -> the module that has it, which is imported when the name is first used.
-_MODULES = {
-    'open': 'tpugraphs.api.data',
-    'Callback': 'tpugraphs.api.training',
-    'Catalogue': 'tpugraphs.api.catalogue',
-    'Evaluator': 'baselines.evaluation.evaluator',
-    'Ranked': 'tpugraphs.api.results',
-    'Ranker': 'tpugraphs.api.runs',
-    'Ranking': 'tpugraphs.api.results',
-    'Records': 'tpugraphs.api.data',
-    'Run': 'tpugraphs.api.runs',
-    'Runs': 'tpugraphs.api.results',
-    'Training': 'tpugraphs.api.training',
-    'load': 'tpugraphs.api.runs',
-    'losses': 'tpugraphs.api.catalogue',
-    'models': 'tpugraphs.api.catalogue',
-    'open_records': 'tpugraphs.api.data',
-    'runs': 'tpugraphs.api.runs',
-    'train': 'tpugraphs.api.training',
+# The names that the package offers, by the module that has them.
+_NAMES = {
+    'baselines.evaluation.evaluator': ('Evaluator',),
+    'tpugraphs.api.catalogue': ('Catalogue', 'losses', 'models'),
+    'tpugraphs.api.data': ('Records', 'open_records'),
+    'tpugraphs.api.results': ('Ranked', 'Ranking', 'Runs'),
+    'tpugraphs.api.runs': ('Ranker', 'Run', 'load', 'runs'),
+    'tpugraphs.api.training': ('Callback', 'Training', 'train'),
 }
-# Without `open`: `from tpugraphs import *` leaves Python its own.
-__all__ = [name for name in _MODULES if name != 'open']
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+# Without `open`, so that `from tpugraphs import *` leaves Python its own.
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name of the API, or a module of the package (PEP 562)."""
+    """Imports the module of a name on first use, or one of the package (PEP 562)."""
+    name = 'open_records' if name == 'open' else name
     if name not in _MODULES:
-        return starting.submodules(__name__)(name)
-    own = 'open_records' if name == 'open' else name
-    return getattr(importlib.import_module(_MODULES[name]), own)
+        return starting.import_on_use(__name__)(name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*_MODULES, '__version__'])
+    return sorted([*_MODULES, 'open', '__version__'])

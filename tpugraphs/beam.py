@@ -45,11 +45,11 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise ValueError('--beam_options is for a Beam runner: add --runner')
 
 
-def scoring_of(args: argparse.Namespace) -> Callable[..., Iterator[np.ndarray]] | None:
-    """Returns `scores` with the runner of a command's options; None without one."""
+def make_scoring(args: argparse.Namespace) -> Callable[..., Iterator[np.ndarray]]:
+    """Returns `score_split` with the options of a command; raises ValueError."""
     check_arguments(args)
     chosen = {'runner': args.runner, 'beam_options': args.beam_options}
-    return functools.partial(scores, **chosen) if args.runner else None
+    return functools.partial(score_split, **chosen)
 
 
 def map_items(
@@ -79,14 +79,14 @@ def map_items(
     is_local = runner == _LOCAL and not beam_options
     arguments = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
     folder = os.path.join(files.expand(folder), f'.results_{uuid.uuid4().hex}')
-    do = functools.partial(_do, work=work, folder=folder)
+    do = functools.partial(_run_job, work=work, folder=folder)
     os.makedirs(folder)
     try:
         # Beam takes a second to import; only those who need it should wait.
         import apache_beam as beam
         from apache_beam.options import pipeline_options
 
-        with _quiet(is_local):
+        with _hide_logs(is_local):
             options = pipeline_options.PipelineOptions(arguments)
             with beam.Pipeline(runner=runner, options=options) as pipeline:
                 jobs = pipeline | 'Items' >> beam.Create(list(enumerate(items)))
@@ -99,7 +99,7 @@ def map_items(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _do(job: tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
+def _run_job(job: tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
     """Applies `work` to an item, and writes the result."""
     number, item = job
     with files.write_atomically(os.path.join(folder, f'{number}.json')) as stream:
@@ -113,8 +113,8 @@ def _read_result(folder: str, number: int) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet(is_local: bool) -> Iterator[None]:
-    """Keeps what Beam and its worker processes log from the terminal.
+def _hide_logs(is_local: bool) -> Iterator[None]:
+    """Hides the logs of Beam and its worker processes from the terminal.
 
     Local workers inherit file descriptor 2 and report their start there; it
     goes to a temporary file.
@@ -132,7 +132,7 @@ def _quiet(is_local: bool) -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def scores(
+def score_split(
     predictor: prediction.Predictor,
     store: splits.PackedSplit,
     runner: str,
@@ -142,7 +142,7 @@ def scores(
 
     Args:
         store: the split that the predictor has opened last.
-        runner: as of `map_items`, and `beam_options`.
+        runner: see `map_items`, also for `beam_options`.
 
     Raises:
         ValueError: the runner cannot be used, or a worker could not score.
@@ -158,8 +158,8 @@ def scores(
     options = dataclasses.replace(options, **paths)
     opened = predictor.name, options, predictor.split, store.fingerprint
     work = functools.partial(score_part, opened=opened)
-    # Graphs that follow one another, with about so many configurations together.
-    parts = arrays.groups(store.config_counts, predictor.task.configs_at_once)
+    # Runs of graphs; all of a run together have about `configs_at_once` configurations.
+    parts = arrays.group_pieces(store.config_counts, predictor.task.configs_at_once)
     items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
     results = map_items(work, items, options.cache_dir, runner, beam_options)
     return (np.array(s, np.float32) for part in results for s in part)
@@ -169,7 +169,7 @@ def score_part(part: list[int], opened: tuple[Any, ...]) -> list[list[float]]:
     """Scores the graphs from one number up to another, on a worker.
 
     Args:
-        opened: the arguments of `_opened`.
+        opened: the arguments of `_open_run`.
 
     Returns:
         A list of scores for each graph; scores are float32 values.
@@ -177,13 +177,13 @@ def score_part(part: list[int], opened: tuple[Any, ...]) -> list[list[float]]:
     Raises:
         ValueError: the worker sees other data, or a score is not finite.
     """
-    scorer, store, graphs = _opened(*opened)
+    scorer, store, graphs = _open_run(*opened)
     scored = scorer.scores(store, graphs, np.arange(*part))
     return [one.tolist() for one in scored]
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(
+def _open_run(
     model_dir: str, options: prediction.Options, split: str, fingerprint: str
 ) -> tuple[scorer_lib.Scorer, splits.PackedSplit, Any]:
     """Returns a run's scorer, a split and its graphs, kept from part to part."""

@@ -78,16 +78,16 @@ class Results:
             interval = '-'
             if entry.low is not None and entry.high is not None:
                 interval = f'{entry.low:.3f} to {entry.high:.3f}'
-            mean, csv = f'{entry.mean:.3f}', files.shown(entry.csv)
+            mean, csv = f'{entry.mean:.3f}', files.format_path(entry.csv)
             measure = _TITLES[entry.measure]
             rows.append([entry.collection, measure, mean, interval, csv])
         count = f'{len(self.entries)} of {len(collections.KAGGLE_NAMES)} collections'
         return '\n'.join(
             [
-                *text.table(rows, '<<>><', rules=[1]),
+                *text.format_table(rows, '<<>><', rules=[1]),
                 '',
                 f'estimated Kaggle score: {self.score:.3f}, the mean of {count}',
-                f'submission: {files.shown(self.submission)}',
+                f'submission: {files.format_path(self.submission)}',
             ]
         )
 
@@ -109,38 +109,36 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
 
     Raises:
         ValueError: there are no data, a run or the data are unusable, or two of `runs`
-            are of one collection.
+            belong to one collection.
         OSError: a file cannot be read or written.
     """
-    given = _by_collection(runs)
-    folders = {n: _folder(options, n) for n in collections.KAGGLE_NAMES}
-    found = [
-        name
-        for name, folder in folders.items()
-        if all(
-            os.path.isdir(os.path.join(folder, split)) for split in collections.SPLITS
-        )
-    ]
+    given = _group_by_collection(runs)
+    folders = {n: _find_folder(options, n) for n in collections.KAGGLE_NAMES}
+
+    def has_splits(name: str) -> bool:
+        splits = (os.path.join(folders[name], split) for split in collections.SPLITS)
+        return all(map(os.path.isdir, splits))
+
+    found = list(filter(has_splits, folders))
     if not found:
         raise ValueError(
-            f'--data_root {options.data_root}: has no collection; it should have '
-            'tile/xla or layout/xla/random, with train, valid and test; `tpugraphs '
-            'download --collection all` fetches them'
+            f'--data_root {options.data_root} must have tile/xla or layout/xla/random, '
+            'with all splits; `tpugraphs download --collection all` fetches them'
         )
     unused = sorted(given.keys() - found)
     if unused:
         raise ValueError(f'--dir: no data of {unused[0]} in {folders[unused[0]]}')
     if options.sample:
-        _check_sample(options, [*map(collections.collection_by_name, found)])
+        _check_sample(options, [*map(collections.find_collection, found)])
     missing = [name for name in collections.KAGGLE_NAMES if name not in found]
     if missing:
         text.note(f'no data of {", ".join(missing)}: left out')
     path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
     samples = [options.sample] * bool(options.sample)
     files.check_file_writable(path, 'out_dir', [submission.HEADER], samples)
-    kept = f'kept the trainings in {files.shown(options.out_dir)}'
-    with text.interruptible(kept), contextlib.redirect_stdout(sys.stderr):
-        entries = [_entry(name, options, given.get(name, '')) for name in found]
+    kept = f'kept the trainings in {files.format_path(options.out_dir)}'
+    with text.mark_interrupts(kept), contextlib.redirect_stdout(sys.stderr):
+        entries = [_make_entry(name, options, given.get(name, '')) for name in found]
         count = kaggle.combine([e.csv for e in entries], path, options.sample or None)
     if count != _ROWS:
         text.note(f'Kaggle takes {_ROWS} rows, not {count}: --sample adds the others')
@@ -153,7 +151,7 @@ def _check_sample(
     """Raises ValueError, before trainings, for test graphs that --sample lacks."""
     ids = []
     for collection in found:
-        folder = os.path.join(_folder(options, collection.name), 'test')
+        folder = os.path.join(_find_folder(options, collection.name), 'test')
         names = sorted(name for name in os.listdir(folder) if name.endswith('.npz'))
         limit = collection.toy_files if options.toy_data else None
         ids += [f'{collection.name}:{name[: -len(".npz")]}' for name in names[:limit]]
@@ -161,7 +159,7 @@ def _check_sample(
     kaggle.check_ids(ids, template)
 
 
-def _by_collection(runs: Sequence[str]) -> dict[str, str]:
+def _group_by_collection(runs: Sequence[str]) -> dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
     given: dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
@@ -170,21 +168,20 @@ def _by_collection(runs: Sequence[str]) -> dict[str, str]:
             if name in given:
                 raise ValueError(
                     f'--dir: {given[name]} and {model_dir} are both of {name}; name '
-                    'one run for a collection, or average them with `tpugraphs '
-                    'ensemble`'
+                    'one, or average them with `tpugraphs ensemble`'
                 )
             given[name] = model_dir
     return given
 
 
-def _folder(options: CompetitionOptions, name: str) -> str:
+def _find_folder(options: CompetitionOptions, name: str) -> str:
     """Returns the folder with the splits of a collection."""
     return os.path.join(files.expand(options.data_root), *name.split(':'))
 
 
-def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
+def _make_entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
-    collection = collections.collection_by_name(name)
+    collection = collections.find_collection(name)
     print(f'\n{name}')
     # Layout settings name their subfolder by --source and --search, tiles have one.
     root = os.path.join(files.expand(options.data_root), collection.task)
@@ -214,6 +211,5 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
         summary = run.evaluate('valid')
     measure = _MEASURES[collection.task]
     figures = summary['overall'][measure]
-    return Entry(
-        name, run.dir, measure, figures['mean'], figures['low'], figures['high'], csv
-    )
+    bounds = figures['low'], figures['high']
+    return Entry(name, run.dir, measure, figures['mean'], *bounds, csv)

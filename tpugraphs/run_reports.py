@@ -37,14 +37,13 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    options = settings_lib.from_options(prediction.Options, args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     has_runs = args.runs or args.dirs or not args.predictions
-    names = command_line.runs_of(args) if has_runs else []
+    names = command_line.get_run_names(args) if has_runs else []
     predictors = prediction.find_all(names, options)
     if args.predictions:
-        collection = collections.collection_by_name(
-            args.collection or collections.NAMES[0]
-        )
+        name = args.collection or collections.NAMES[0]
+        collection = collections.find_collection(name)
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
@@ -52,11 +51,11 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     # The JSON has programs, whose intervals take as long as all else.
     is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
     measurer = measuring.Measurer(args.split, args.protocol, is_full)
-    # What is wrong with data is said before a model is read, and TensorFlow imported.
+    # Errors in data are raised before a model is read, and TensorFlow imported.
     opened = {name: measurer.open(p) for name, p in predictors.items()}
     for predictor in predictors.values():
         predictor.read()
-    for model_dir in differences.in_order(labels):
+    for model_dir in differences.sort_labels(labels):
         given = args.predictions if model_dir == args.predictions else ''
         predictor = predictors[model_dir]
         summary, _ = measurer.measure(predictor, opened[model_dir], given)
@@ -69,7 +68,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         for model_dir, summary in shown.items():
             _print_summary(summary, model_dir, args.by_program)
     content = summary if len(summaries) == 1 else summaries
-    _write(content, comparison.runs_tables(summaries), args)
+    _write_results(content, comparison.make_run_tables(summaries), args)
 
 
 def compare_runs(args: argparse.Namespace) -> None:
@@ -87,8 +86,8 @@ def compare_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     _check_output(args)
-    sides = _compared_runs(args)
-    options = settings_lib.from_options(prediction.Options, args)
+    sides = _find_compared_runs(args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options, fewest=2)
@@ -97,8 +96,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
             raise ValueError(
-                f'--compare: {name!r} names runs of different settings: '
-                f'{", ".join(models)}; name those of one'
+                f'--compare: {name!r} must be of one model, not {", ".join(models)}'
             )
     with finding.as_flag('--compare'):
         scored = ensemble.score(predictors, args.split, must_measure=True)
@@ -120,22 +118,22 @@ def compare_runs(args: argparse.Namespace) -> None:
     }
     if not args.json:
         print(comparison.format_test(test))
-    _write(test, [comparison.rows_of_test(test)], args)
+    _write_results(test, [comparison.make_test_rows(test)], args)
 
 
-def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
+def _find_compared_runs(args: argparse.Namespace) -> list[list[str]]:
     """Returns the model directories of the two models of --compare.
 
     Raises:
         ValueError: an option does not go with --compare, there are no such runs, or
-            one of them is of both models.
+            one of them belongs to both models.
     """
     if args.dirs or args.predictions:
         raise ValueError('--compare names runs: leave --dir and --predictions out')
     if args.runs:
         raise ValueError(
-            f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '
-            'given: a shared --run_id, or the name of a model, stands for all its seeds'
+            f'--compare must have two names, not {len(args.compare) + len(args.runs)}; '
+            'the name of a model, or a shared --run_id, names all its seeds'
         )
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')
@@ -146,9 +144,7 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
         ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
     if shared:
-        raise ValueError(
-            f'--compare: {shared[0]} is on both sides; name two different models'
-        )
+        raise ValueError(f'--compare: {shared[0]} is on both sides; name two models')
     return sides
 
 
@@ -159,7 +155,7 @@ def _check_output(args: argparse.Namespace) -> None:
         files.check_file_writable(args.output, 'output', tables.BEGINNINGS)
 
 
-def _write(
+def _write_results(
     content: text.JsonObject,
     rows_of_tables: Sequence[tables.Table],
     args: argparse.Namespace,
@@ -168,7 +164,7 @@ def _write(
     if args.json:
         print(text.to_json(content))
     if args.output:
-        tables.write(args.output, rows_of_tables, content)
+        tables.write_tables(args.output, rows_of_tables, content)
 
 
 def average_runs(args: argparse.Namespace) -> None:
@@ -180,8 +176,8 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
-    options = settings_lib.from_options(prediction.Options, args)
-    predictors = ensemble.load(command_line.runs_of(args), options, fewest=2)
+    options = settings_lib.make_from_options(prediction.Options, args)
+    predictors = ensemble.load(command_line.get_run_names(args), options, fewest=2)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)

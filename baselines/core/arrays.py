@@ -6,32 +6,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def starts(sizes: np.ndarray, dtype: type = np.int32) -> np.ndarray:
-    """Returns where pieces of lengths `sizes` begin, end to end: [pieces]."""
+def find_starts(sizes: np.ndarray, dtype: type = np.int32) -> np.ndarray:
+    """Returns where pieces of lengths `sizes` begin in one array: [pieces]."""
     return (np.cumsum(sizes) - sizes).astype(dtype)
 
 
-def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def concatenate_ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Concatenates the ranges `first` .. `first + sizes`: int64 [sum of sizes]."""
-    # [pieces]: how far an element's value is ahead of its place in the result.
+    # [pieces]: value of an element minus its place in the result.
     offset = first - (np.cumsum(sizes) - sizes)
     return np.arange(sizes.sum()) + np.repeat(offset, sizes)
 
 
-def groups(sizes: np.ndarray, most: int) -> list[np.ndarray]:
+def group_pieces(sizes: np.ndarray, most: int) -> list[np.ndarray]:
     """Cuts pieces into runs of about `most` elements: int64 numbers of the pieces.
 
     After its first piece a run has at most `most` elements; no run is empty.
     """
     if not len(sizes):
         return []
-    # The run in which a piece's last element is, if all runs were full: it rises where
-    # a new one begins.
+    # [pieces]: number of the run that has a piece's last element, if all runs were
+    # full.  A new run begins where it rises.
     run = (np.cumsum(sizes) - 1) // most
     return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)
 
 
-def best_first(scores: ArrayLike) -> np.ndarray:
+def order_by_score(scores: ArrayLike) -> np.ndarray:
     """Orders configurations from the lowest score to the highest.
 
     Args:
@@ -43,15 +43,15 @@ def best_first(scores: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: no score, not 1-D, or a NaN among them.
     """
-    return np.argsort(checked_scores(scores), kind='stable').astype(np.int64)
+    return np.argsort(check_scores(scores), kind='stable').astype(np.int64)
 
 
-def checked_scores(scores: ArrayLike) -> np.ndarray:
+def check_scores(scores: ArrayLike) -> np.ndarray:
     """Returns scores [c] as an array; raises ValueError for none, or a NaN."""
-    return checked_numbers(scores, 'score', lambda x: ~np.isnan(x), 'cannot be ranked')
+    return check_numbers(scores, 'score', lambda x: ~np.isnan(x), 'cannot be ranked')
 
 
-def checked_numbers(
+def check_numbers(
     values: ArrayLike,
     name: str,
     are_valid: Callable[[np.ndarray], np.ndarray],
@@ -61,8 +61,8 @@ def checked_numbers(
     values = np.asarray(values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
         raise ValueError(
-            f'{name}s are {values.dtype} of shape {values.shape}: give numbers '
-            'of shape [c], one per configuration, c >= 1'
+            f'{name}s must be numbers of shape [c], one per configuration, c >= 1, not '
+            f'{values.dtype} of shape {values.shape}'
         )
     valid = are_valid(values)
     if not valid.all():
@@ -71,7 +71,7 @@ def checked_numbers(
     return values
 
 
-def are_equal(scores: np.ndarray) -> bool:
+def are_scores_equal(scores: np.ndarray) -> bool:
     """Returns whether the scores of a graph differ by rounding at most.
 
     A model that ignores configurations computes the same formula for each, but rows of

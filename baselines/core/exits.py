@@ -29,13 +29,14 @@ def refuse_arguments(argv: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def logged(short: bool = False) -> Iterator[None]:
-    """Prints the progress of long work in lines on stderr, while the block runs.
+def log_progress(short: bool = False) -> Iterator[None]:
+    """Prints the progress of long work on stderr while the block runs.
 
-    On a terminal it has bars instead.
+    A terminal shows bars, a log gets lines.
 
     Args:
-        short: also when phases begin, and end before half a minute is over.
+        short: whether to print also the beginnings of phases, and the ends of phases
+            shorter than half a minute.
     """
     handler = logging.StreamHandler()
     logger = phases.logger()
@@ -52,7 +53,7 @@ def logged(short: bool = False) -> Iterator[None]:
 
 
 class _Output:
-    """Standard output: passes on `text.printable_lines`.
+    """Standard output: passes on `text.escape_lines`.
 
     Attributes:
         is_lost: whether something could not be written.
@@ -65,7 +66,7 @@ class _Output:
     def write(self, content: str) -> int:
         """Writes text; returns its number of characters."""
         self.is_lost |= self._is_closed
-        self._stream.write(text.printable_lines(content))
+        self._stream.write(text.escape_lines(content))
         return len(content)
 
     def __getattr__(self, name: str) -> Any:
@@ -73,7 +74,7 @@ class _Output:
 
 
 class _Messages(_Output):
-    """Standard error: what it does not take is dropped, so that results still come."""
+    """Standard error: text that it cannot take is dropped, and the work goes on."""
 
     def write(self, content: str) -> int:
         self.is_lost |= self._is_closed
@@ -82,28 +83,28 @@ class _Messages(_Output):
             self._stream.flush()
         except OSError as error:
             self.is_lost |= not isinstance(error, BrokenPipeError)
-            _discard(self._stream)
+            _discard_output(self._stream)
         return len(content)
 
 
-def guarded(work: Callable[[], int | None]) -> int:
+def run_guarded(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
-    Its output may quote an untrusted file: control characters are escaped,
-    so that none reaches the terminal.  The code is 1 if something could not be written.
+    Control characters in its output are escaped, since it may quote an untrusted file.
+    The code is 1 if something could not be written.
     """
     closed = _open_closed_streams()
     output = _Output(sys.stdout, 'stdout' in closed)
     messages = _Messages(sys.stderr, 'stderr' in closed)
     with contextlib.redirect_stdout(cast(TextIO, output)):
         with contextlib.redirect_stderr(cast(TextIO, messages)):
-            code = _run(work)
+            code = _run_work(work)
             if output.is_lost:
                 text.note('standard output is closed')
     return code or int(output.is_lost or messages.is_lost)
 
 
-def _run(work: Callable[[], int | None]) -> int:
+def _run_work(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns its exit code; user errors become one line."""
     try:
         if hasattr(sys.stdout, 'reconfigure'):
@@ -113,13 +114,13 @@ def _run(work: Callable[[], int | None]) -> int:
         return code
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
-        _discard(sys.stdout)
+        _discard_output(sys.stdout)
         return 141
     except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
             message = 'interrupted'
             if isinstance(error, text.Interrupted):
-                message = f'{error}; go on with: {this_command(*error.flags)}'
+                message = f'{error}; go on with: {format_command(*error.flags)}'
             print(f'\n{message}', file=sys.stderr)
             return 130
         is_of_user = isinstance(error, (ValueError, OSError))
@@ -134,8 +135,8 @@ def _run(work: Callable[[], int | None]) -> int:
 def _open_closed_streams() -> list[str]:
     """Opens standard streams that the process was started without, as by `>&-`.
 
-    Else Python has None there, and the next files that are opened take their numbers:
-    what libraries print would go into them.
+    Otherwise the next files that are opened would take the numbers of these streams,
+    and libraries would print into them.
 
     Returns:
         Their names.
@@ -150,8 +151,8 @@ def _open_closed_streams() -> list[str]:
     return closed
 
 
-def this_command(*flags: str) -> str:
-    """Returns the command line of this process, quoted, with flags that it lacks."""
+def format_command(*flags: str) -> str:
+    """Returns the command line of this process, quoted, with `flags` added to it."""
     started = sys.orig_argv
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])
@@ -161,14 +162,14 @@ def this_command(*flags: str) -> str:
 
 
 def _flush_output() -> None:
-    """Flushes the output here, where an error is handled."""
+    """Flushes standard output before Python does, where an error is handled."""
     try:
         sys.stdout.flush()
     except OSError:
-        _discard(sys.stdout)
+        _discard_output(sys.stdout)
         raise
 
 
-def _discard(stream: TextIO) -> None:
+def _discard_output(stream: TextIO) -> None:
     """Prevents Python from writing, and failing, again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,10 +1,9 @@
-"""Paths as users write them, and files that appear whole or not at all."""
+"""Formats and expands paths; writes files and folders that appear complete or not."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
 import os
-import pathlib
 import re
 from re import Pattern
 import secrets
@@ -25,23 +24,20 @@ def expand(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def shown(path: str) -> str:
-    """Returns an absolute path as users would write it: the home folder is `~`.
-
-    Line breaks and the like in names are escaped.
-    """
+def format_path(path: str) -> str:
+    """Returns an absolute path for messages: `~` for the home folder, and escaped."""
     path, home = text.printable(path, len(path)), os.path.expanduser('~')
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
 
 
 def check_writable(folder: str, flag: str = 'out_dir') -> None:
-    """Makes a folder and tests that it is writable, before hours of work.
+    """Makes a folder and writes to it, to find out before hours of work.
 
     Args:
         flag: name of the flag that chose it, for the message.
 
     Raises:
-        ValueError: that fails; says why.
+        ValueError: the folder cannot be made or written.
     """
     try:
         os.makedirs(expand(folder), exist_ok=True)
@@ -50,7 +46,7 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
             probe.flush()
     except OSError as error:
         raise ValueError(
-            f'--{flag} {folder} cannot be written: {text.with_advice(error)}'
+            f'--{flag} {folder} cannot be written: {text.add_advice(error)}'
         ) from None
 
 
@@ -64,18 +60,19 @@ def check_new_folder(folder: str) -> None:
 def check_file_writable(
     path: str, flag: str, beginnings: Sequence[str], inputs: Sequence[str] = ()
 ) -> None:
-    """Makes sure that the file that a flag names may be written, before long work.
+    """Checks that the file that a flag names may be written, before long work.
 
-    Removes what killed processes left of it.
+    Removes the temporary files of killed processes next to it.
 
     Args:
-        beginnings: texts with which such files begin; a file of another kind stays.
+        beginnings: texts with which such files begin; a file that begins otherwise is
+            not replaced.
         inputs: paths of files that the command reads.
 
     Raises:
-        ValueError: it is a folder, an input, or a file of another kind; or its folder
-            cannot be written.
-        OSError: it cannot be read.
+        ValueError: the path is a folder, an input, or a file of another kind; or its
+            folder cannot be written.
+        OSError: the file cannot be read.
     """
     real = os.path.realpath(expand(path))
     if os.path.isdir(real):
@@ -100,14 +97,14 @@ def remove_leftovers(folder: str, names: Pattern) -> None:
     """Removes files and folders that killed processes left in `folder`.
 
     Args:
-        folder: where; it may be missing.
-        names: a pattern of names that only our files and folders have.  Those that a
-            living process holds with `hold` or `locked` stay.
+        folder: the folder to clean; it may be missing.
+        names: a pattern of names that only our files and folders have.  Files that a
+            living process holds with `mark_in_use` or `hold_lock` stay.
     """
     with contextlib.suppress(OSError):
         for name in filter(names.fullmatch, os.listdir(folder)):
             path = os.path.join(folder, name)
-            with contextlib.suppress(OSError), _opened(path) as handle:
+            with contextlib.suppress(OSError), _open_descriptor(path) as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if stat.S_ISDIR(os.fstat(handle).st_mode):
                     shutil.rmtree(path, ignore_errors=True)
@@ -116,11 +113,11 @@ def remove_leftovers(folder: str, names: Pattern) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: str, refusal: str) -> Iterator[None]:
+def hold_lock(path: str, refusal: str) -> Iterator[None]:
     """Holds a lock file, released at the end of the block or of the process.
 
     Raises:
-        ValueError: another process holds it: `refusal` and which one.
+        ValueError: another process holds it; the message is `refusal` and the process.
         OSError: it cannot be written.
     """
     for _ in range(20):
@@ -130,7 +127,7 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         except BlockingIOError:
             holder = os.read(handle, 200).decode(errors='replace')
             os.close(handle)
-            time.sleep(0.02)  # it may only be looked at by `remove_leftovers`
+            time.sleep(0.02)  # `remove_leftovers` holds it for a moment, too
             continue
         except OSError:
             warn_without_locks(path)
@@ -142,7 +139,7 @@ def locked(path: str, refusal: str) -> Iterator[None]:
     else:
         raise ValueError(f'{refusal}: {holder}')
     try:
-        # For whoever is refused: the file says which process holds it.
+        # The process that is refused reads this.
         os.ftruncate(handle, 0)
         os.write(handle, f'process {os.getpid()} on {socket.gethostname()}'.encode())
         yield
@@ -152,9 +149,9 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         os.close(handle)
 
 
-def holder(path: str) -> str:
-    """Returns which process holds a file of `locked`: 'process 7 on host'; '': none."""
-    with contextlib.suppress(OSError), _opened(path) as handle:
+def find_holder(path: str) -> str:
+    """Returns the holder of a file of `hold_lock`: 'process 7 on host'; '' for none."""
+    with contextlib.suppress(OSError), _open_descriptor(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -165,25 +162,24 @@ def holder(path: str) -> str:
 def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
     text.note(
-        f'{shown(path)}: this file system has no locks; let no other process write '
-        'there meanwhile'
+        f'{format_path(path)}: this file system has no locks; let no other process '
+        'write there meanwhile'
     )
 
 
-def hold(handle: int) -> bool:
+def mark_in_use(handle: int) -> bool:
     """Marks an open file or folder as in use, until it is closed.
 
     Returns:
-        Whether it is still there: `remove_leftovers` may have been faster.
+        Whether it still exists: `remove_leftovers` may have been faster.
     """
-    # Some network file systems have no locks.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # some network file systems have no locks
         fcntl.flock(handle, fcntl.LOCK_EX)
     return os.fstat(handle).st_nlink > 0
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[int]:
+def _open_descriptor(path: str) -> Iterator[int]:
     """Opens a file or folder for a block; yields its descriptor."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
@@ -196,10 +192,10 @@ def _opened(path: str) -> Iterator[int]:
 def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]:
     """Opens a temporary file that is renamed to `path` when the block succeeds.
 
-    The data is on the disk before the name is.  When the block raises (also on
-    Ctrl-C), the file is removed and whatever stood at `path` stays.  A file that is
-    replaced passes on its mode; of a link, the target is replaced.  A device or a pipe,
-    such as /dev/stdout, is appended to and never replaced.
+    The data reaches the disk before the name does.  When the block raises (also on
+    Ctrl-C), the temporary file is removed and `path` stays as it was.  The new file
+    has the mode of the old one; where `path` is a link, its target is replaced.  A
+    device or a pipe, such as /dev/stdout, is appended to and never replaced.
 
     Args:
         path: path of the file; missing folders are made.
@@ -215,54 +211,54 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
         is_device = os.path.exists(path) and not os.path.isfile(path)
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
-    # Named before it is there: Ctrl-C may come at any moment.
+    # Named before it exists: Ctrl-C may come at any moment.
     temporary = os.path.join(folder, f'.{name}.{secrets.token_hex(4)}')
     try:
         if is_device:
-            # A folder is refused; standard output may be a file that has content.
+            # `open` refuses a folder.  Appends, as standard output may be a file.
             with open(path, mode.replace('w', 'a'), **options) as stream:
                 yield stream
             return
-        with _held(temporary, mode.replace('w', 'x'), options) as stream:
+        with _make_held(temporary, mode.replace('w', 'x'), options) as stream:
             if os.path.exists(path):
                 os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode))
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            os.replace(temporary, path)  # while it is held
+            os.replace(temporary, path)  # before the file is closed and not held
     except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        # Errors about the hidden file, or about none, name `path` instead.
+        # The user knows `path`, not the temporary file.
         if isinstance(error, OSError) and error.errno is not None:
             if error.filename in (None, temporary):
                 raise OSError(error.errno, error.strerror, path) from error
         raise
     # Makes the rename durable, where folders can be synced.
-    with contextlib.suppress(OSError), _opened(folder) as handle:
+    with contextlib.suppress(OSError), _open_descriptor(folder) as handle:
         os.fsync(handle)
 
 
-def _held(path: str, mode: str, options: dict[str, Any]) -> IO:
+def _make_held(path: str, mode: str, options: dict[str, Any]) -> IO:
     """Makes a file that `remove_leftovers` leaves alone, unless it came before."""
     while True:
         stream = open(path, mode, **options)
-        if hold(stream.fileno()):
+        if mark_in_use(stream.fileno()):
             return stream
         stream.close()
 
 
 @contextlib.contextmanager
-def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
+def make_folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     """Makes a temporary folder that is renamed to `path` when the block succeeds.
 
-    When the block raises (also on Ctrl-C), the folder is removed and whatever stood
-    at `path` stays.  Of several processes that make the same folder the first wins.
-    Temporary folders of killed processes are removed.
+    When the block raises (also on Ctrl-C), the temporary folder is removed and `path`
+    stays as it was.  Where several processes make the same folder, the first one's
+    stays.  Temporary folders of killed processes are removed.
 
     Args:
         path: absolute path of the folder; missing ones above it are made.
-        replace: whether a folder that stands there goes.
+        replace: whether to replace an existing folder.
 
     Yields:
         The folder to be filled.
@@ -273,30 +269,34 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        with _opened(parent) as handle:
-            # Another process must not take a new folder for left before it is held.
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with _open_descriptor(parent) as handle:
+            # Or another process could take the new folder for a leftover, before it
+            # is held.
+            mark_in_use(handle)
             remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
             temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
-            hold(stack.enter_context(_opened(stack.enter_context(temporary))))
+            mark_in_use(
+                stack.enter_context(_open_descriptor(stack.enter_context(temporary)))
+            )
         building = os.path.join(temporary.name, 'new')
         os.mkdir(building)
         yield building
         if replace:
             with contextlib.suppress(FileNotFoundError):
-                os.rename(path, os.path.join(temporary.name, 'old'))  # goes with it
+                # Removed with the temporary folder.
+                os.rename(path, os.path.join(temporary.name, 'old'))
         try:
             os.rename(building, path)
-        except OSError:
+        except OSError:  # another process was first
             if not os.path.isdir(path):
                 raise
 
 
 @contextlib.contextmanager
-def plain_path(folder: str) -> Iterator[str]:
-    """Yields a path to a folder without characters of patterns, by a link if need be.
+def make_plain_path(folder: str) -> Iterator[str]:
+    """Yields a path to a folder for libraries that expand patterns such as `*`.
 
-    For libraries that expand patterns in paths.
+    Where the folder's own path has such characters, it is a temporary link.
     """
     if not re.search(r'[][*?\\]', folder):
         yield folder
@@ -305,11 +305,3 @@ def plain_path(folder: str) -> Iterator[str]:
         link = os.path.join(temporary, 'link')
         os.symlink(os.path.abspath(folder), link)
         yield link
-
-
-def environment() -> dict[str, str]:
-    """Returns the variables of a process that is to import this package."""
-    root = str(pathlib.Path(__file__).resolve().parents[2])
-    # An empty entry would be the current folder.
-    given = filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join([root, *given])}

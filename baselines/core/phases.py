@@ -8,7 +8,7 @@
 A log has a line every 30 seconds and one when a phase that long has ended, as INFO; and
 as DEBUG one when a phase begins, and when a short one has ended.  They go to the logger
 `tpugraphs`, which is silent unless it is listened to: long commands do
-(`exits.logged`), and Python does with `logging.basicConfig(level=logging.INFO)`.
+(`exits.log_progress`), and Python does with `logging.basicConfig(level=logging.INFO)`.
 """
 
 from collections.abc import Iterable, Iterator

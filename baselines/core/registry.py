@@ -72,7 +72,7 @@ LOSSES = {
     'MSE': 'Averages (score - label)^2.',
 }
 
-# Names that models, ways like theirs, and settings have elsewhere.
+# Names of models, methods and settings in other frameworks -> ours.
 _ELSEWHERE = {
     'AttentionSAGE': 'GAT',
     'ChebNet': 'ChebSAGE',
@@ -112,14 +112,14 @@ def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') 
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """Returns the end of a message about an unknown name: the nearest, and all."""
+    """Returns the end of a message about an unknown name: the nearest name, and all."""
     choices = sorted(choices)
-    nearest = did_you_mean(name, choices)
+    nearest = suggest_nearest(name, choices)
     start = f'{nearest} There are' if nearest else '; there are'
     return f'{start}: {", ".join(choices)}'
 
 
-def did_you_mean(name: str, choices: Iterable[str]) -> str:
+def suggest_nearest(name: str, choices: Iterable[str]) -> str:
     """Returns "; did you mean 'x'?" with the choice nearest to a name, or ''."""
     choices = sorted(choices)
     by_lower = {
@@ -130,10 +130,10 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 
-def ranking_losses() -> dict[str, None]:
+def find_ranking_losses() -> dict[str, None]:
     """Returns the names of TensorFlow Ranking's losses; none where it is missing.
 
-    They are read from its source, as it is slow to import.
+    Reads them from its source, as it is slow to import.
     """
     package = importlib.util.find_spec('tensorflow_ranking')
     if package is None or not package.submodule_search_locations:
@@ -143,7 +143,7 @@ def ranking_losses() -> dict[str, None]:
     return dict.fromkeys(re.findall(r'^class ([A-Z]\w*Loss)\(', source, re.MULTILINE))
 
 
-def column_sets(machine: str = '') -> dict[str, str]:
+def find_column_sets(machine: str = '') -> dict[str, str]:
     """Finds the column sets for tiles of a machine, without importing them.
 
     Args:
@@ -179,13 +179,13 @@ def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> N
             )
 
 
-def options(model_class: type) -> list[str] | None:
+def list_options(model_class: type) -> list[str] | None:
     """Names the keywords that a model's constructor takes; None for any.
 
-    A constructor with `**kwargs` hands them on to the one that it overrides.
+    A constructor with `**kwargs` passes them to the constructor that it overrides.
     """
     names: list[str] = []
-    for base in model_class.__mro__:  # from the class up to what takes no **kwargs
+    for base in model_class.__mro__:  # up to a constructor without **kwargs
         if '__init__' not in vars(base):
             continue
         parameters = inspect.signature(vars(base)['__init__']).parameters.values()
@@ -196,28 +196,27 @@ def options(model_class: type) -> list[str] | None:
     return None
 
 
-def models(folder: str, own: Own = '') -> dict[str, type]:
+def find_models(folder: str, own: Own = '') -> dict[str, type]:
     """Returns the models of a package, of its zoo, and the user's own, by name.
 
     Args:
         folder: 'tiles' or 'layout'.
-        own: a models.py whose models are added to ours, or classes; of two with
-            one name the user's counts.  The file's code is run: it is code that
-            the user chose.
+        own: the user's models.py, or classes, which replace ours of the same name.
+            The code of the file is run.
 
     Raises:
         ValueError: a file cannot be imported, or the user's has no model.
     """
-    # Ours may have been replaced by a file that was written for that tree.
+    # Our models.py may have been replaced by one of the published tree.
     _answer_to_published_name()
-    found = models_in(_import_models(f'baselines.{folder}.models'))
+    found = list_models_in(_import_models(f'baselines.{folder}.models'))
     zoo = importlib.import_module(f'baselines.{folder}.zoo')
     for info in pkgutil.iter_modules(zoo.__path__, f'{zoo.__name__}.'):
-        for name, model_class in models_in(_import_models(info.name)).items():
+        for name, model_class in list_models_in(_import_models(info.name)).items():
             found.setdefault(name, model_class)  # a class of models.py wins
     if not isinstance(own, str):
         return {**found, **{model.__name__: model for model in own}}
-    added = models_in(load_models_file(own, folder)) if own else {}
+    added = list_models_in(load_models_file(own, folder)) if own else {}
     if own and not added:
         raise ValueError(
             f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
@@ -225,10 +224,10 @@ def models(folder: str, own: Own = '') -> dict[str, type]:
     return {**found, **added}
 
 
-def model_class(name: str, task: str, own: Own = '') -> type:
+def find_model_class(name: str, task: str, own: Own = '') -> type:
     """Returns the class of a graph model; raises ValueError for an unknown name."""
     # Trees have no class: they are only named among the choices.
-    return resolve(name, {**models(FOLDERS[task], own), TREES: None}, 'model')
+    return resolve(name, {**find_models(FOLDERS[task], own), TREES: None}, 'model')
 
 
 def is_shipped(task: str) -> bool:
@@ -246,7 +245,7 @@ def hash_files(task: str) -> str:
 
 
 class Size(NamedTuple):
-    """The most that a model may have, to fit the weights of a run."""
+    """Limits of a model that is to hold the weights of a run."""
 
     model_dir: str  # the run
     variables: int
@@ -254,8 +253,8 @@ class Size(NamedTuple):
 
 
 @contextlib.contextmanager
-def limited(most: Size) -> Iterator[None]:
-    """Raises ValueError for a model in the block that has far more variables."""
+def limit_size(most: Size) -> Iterator[None]:
+    """Raises ValueError if the block makes more variables than `most` allows."""
     import tensorflow as tf
 
     left = {'variables': most.variables, 'weights': most.weights}
@@ -271,7 +270,7 @@ def limited(most: Size) -> Iterator[None]:
         yield
 
 
-def construct(
+def construct_model(
     model_class: type,
     num_configs: int,
     num_ops: int,
@@ -283,15 +282,15 @@ def construct(
 
     Args:
         kwargs: the options of --model_kwargs_json.
-        scaling: what a model whose constructor takes `scaling` is given.
+        scaling: the argument for a constructor that takes `scaling`.
         first_call: calls the model on a small graph.
 
     Raises:
-        ValueError: it does not take the options, and names the nearest; or the
-            model's code raises, and says what and where.
+        ValueError: the model has no such option, or its code raises; names the
+            nearest option, or the error and its line.
     """
-    # Named before the constructor sees them: its own TypeError names no alternative.
-    name, names = model_class.__name__, options(model_class)
+    # Checked first, as the TypeError of a constructor names no alternative.
+    name, names = model_class.__name__, list_options(model_class)
     if names is not None:
         check_options(name, kwargs, names)
     raw = {'scaling': scaling} if 'scaling' in (names or ()) else {}
@@ -303,27 +302,27 @@ def construct(
         given = ''
         if kwargs:
             given = f'--model_kwargs_json={text.printable(json.dumps(kwargs))}: '
-        raise ValueError(
-            f'{given}making {name} raised {describe_error(error, file_of(model_class))}'
-        ) from error
+        described = describe_error(error, find_file(model_class))
+        raise ValueError(f'{given}making {name} raised {described}') from error
 
 
 def describe_error(error: BaseException, path: str) -> str:
     """Returns the type of an error, the line that states its cause, and its place.
 
-    Of a ValueError from outside the user's file, or that says its place, the cause.
+    A ValueError from outside the user's file, or with its place in the text, is
+    described by its cause alone.
 
     Args:
         path: of the user's file.
     """
-    kind, place = type(error).__name__, place_of(error, path)
-    cause = text.printable(cause_in_layer(error), _MOST_CAUSE)
+    kind, place = type(error).__name__, find_place(error, path)
+    cause = text.printable(extract_cause(error), _MOST_CAUSE)
     if isinstance(error, ValueError) and (not place or path in cause):
         return cause
     return f'{kind}: {cause}'.removesuffix(': ') + place
 
 
-def cause_in_layer(error: BaseException) -> str:
+def extract_cause(error: BaseException) -> str:
     """Returns the line of an error that states its cause.
 
     Keras adds the layer before it and the arguments after it; TensorFlow adds the
@@ -331,7 +330,7 @@ def cause_in_layer(error: BaseException) -> str:
     """
     # A KeyError's text is a representation of the key.
     full = error.args[0] if isinstance(error, KeyError) and error.args else error
-    shown = _OPERATION.sub('', text.message_of(full) or '').strip()
+    shown = _OPERATION.sub('', text.get_message(full) or '').strip()
     if shown.startswith('in user code:'):
         shown = _FRAMES.sub('', shown)
     paragraphs = re.split(r'\n\s*\n', shown)
@@ -339,7 +338,7 @@ def cause_in_layer(error: BaseException) -> str:
     return paragraphs[is_wrapped].strip().partition('\n')[0]
 
 
-def models_in(module: types.ModuleType) -> dict[str, type]:
+def list_models_in(module: types.ModuleType) -> dict[str, type]:
     """Returns the public `tf.keras.Model` classes of a module, by name.
 
     A class imported from another module (`from keras import Model`) does not
@@ -359,7 +358,7 @@ def models_in(module: types.ModuleType) -> dict[str, type]:
     }
 
 
-def distinct(models: Mapping[str, type]) -> dict[str, type]:
+def drop_aliases(models: Mapping[str, type]) -> dict[str, type]:
     """Keeps only the first name of each class."""
     names: dict[type, str] = {}
     for name, model_class in models.items():
@@ -400,7 +399,7 @@ def load_models_file(
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _importing(path, where):
+        with _explain_import_errors(path, where):
             spec.loader.exec_module(module)
     except ValueError:
         del sys.modules[name]
@@ -411,13 +410,13 @@ def load_models_file(
 def _import_models(name: str) -> types.ModuleType:
     """Imports one of our files of models, which people edit and replace."""
     spec: Any = importlib.util.find_spec(name)
-    with _importing(spec.origin):
+    with _explain_import_errors(spec.origin):
         return importlib.import_module(name)
 
 
 @contextlib.contextmanager
-def _importing(path: str, flag: str = '') -> Iterator[None]:
-    """Turns what a file of models raises in the block into a one-line ValueError."""
+def _explain_import_errors(path: str, flag: str = '') -> Iterator[None]:
+    """Turns an error of a file that the block imports into a one-line ValueError."""
     try:
         yield
     except KeyboardInterrupt:
@@ -428,7 +427,7 @@ def _importing(path: str, flag: str = '') -> Iterator[None]:
         ) from error
 
 
-def named_model(model: str, task: str) -> dict[str, str]:
+def split_model_name(model: str, task: str) -> dict[str, str]:
     """Splits a model's name, 'Name', 'my_file.py:Name' or 'my_file.py'.
 
     Args:
@@ -449,7 +448,7 @@ def named_model(model: str, task: str) -> dict[str, str]:
     check_code_file(model)
     starting.start_tensorflow()
     module = load_models_file(model, FOLDERS[task])
-    names = list(distinct(models_in(module)))
+    names = list(drop_aliases(list_models_in(module)))
     if len(names) != 1:
         raise ValueError(
             f'{model} has {len(names)} models: name one, as in {model}:MyModel'
@@ -457,16 +456,16 @@ def named_model(model: str, task: str) -> dict[str, str]:
     return {'models_file': model, 'model': names[0]}
 
 
-def file_of(code: Callable) -> str:
+def find_file(code: Callable) -> str:
     """Returns the path of the file that a user's class or function is in, or ''."""
     module = sys.modules.get(getattr(code, '__module__', None) or '')
     return getattr(module, '__file__', None) or ''
 
 
-def place_of(error: BaseException | None, path: str) -> str:
-    """Writes where in a user's file an error was raised: ' (models.py, line 7)'.
+def find_place(error: BaseException | None, path: str) -> str:
+    """Returns the place of an error in a user's file: ' (models.py, line 7; ...)'.
 
-    Also says how to see more; '' if no part of the traceback is in the file.
+    '' if no part of the traceback is in the file.
     """
     # Keras and TensorFlow raise errors of their own for, or while handling, the user's.
     while error is not None:

@@ -13,8 +13,8 @@ from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 
-# The largest number of a flag, unless its setting says otherwise: larger ones would
-# overflow or fill the memory somewhere.
+# The largest number that a flag accepts, unless its setting has a limit of its own:
+# larger numbers would overflow or fill the memory.
 MOST = 10**9
 _MAX_TOML_BYTES = 1 << 20
 
@@ -27,9 +27,9 @@ def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> 
     Args:
         default: its value, of the flag's type.
         about: the help text of the flag, or a function that returns it.
-        **rules: limits of values: `choices`, with `several=True` also more than
-            one, separated by commas; `low` or `above`, `high`, which is `MOST` where
-            it is not given, and `also`, one more.
+        **rules: the accepted values: `choices`, of which `several=True` accepts a
+            list with commas; or at least `low`, more than `above`, at most `high`
+            (default: `MOST`), and the single value `also`.
     """
     return dataclasses.field(default=default, metadata={'help': about, **rules})
 
@@ -42,7 +42,7 @@ def loose_setting(default: Any, about: str, **rules: Any) -> Any:
     return setting(default, about, shapes=False, **rules)
 
 
-def help_of(config_class: Any, name: str) -> str:
+def get_help(config_class: Any, name: str) -> str:
     """Returns the help text of one setting."""
     about = config_class.__dataclass_fields__[name].metadata['help']
     return about() if callable(about) else about
@@ -56,9 +56,9 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata
-        # `accepted` says in words what the rule takes; a value that fits goes on.
+        # Only a value that breaks a rule gets past the chain, with the rule in words.
         if rule.get('several'):
-            accepted = _accepted_values(value.split(','), rule['choices'])
+            accepted = _describe_accepted(value.split(','), rule['choices'])
             if not accepted:
                 continue
         elif 'choices' in rule and value not in rule['choices']:
@@ -73,18 +73,18 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         else:
             continue
         raise ValueError(
-            f'{prefix}{field.name} should be {accepted}, not {text.quoted(value)}'
+            f'{prefix}{field.name} must be {accepted}, not {text.quoted(value)}'
         )
 
 
-def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
+def _describe_accepted(values: Sequence[str], choices: Sequence[str]) -> str:
     """Describes the values that a list setting accepts; '' if it accepts these."""
     if not {*values} <= {*choices}:
         return f'one of {", ".join(choices)}, or several, separated by commas'
     return 'values that differ' if len({*values}) < len(values) else ''
 
 
-def typed(
+def convert_types(
     config_class: type, values: Mapping[str, Any], noun: str = 'setting'
 ) -> text.JsonObject:
     """Converts values of settings to their types: 1 to 1.0, paths to text.
@@ -99,9 +99,9 @@ def typed(
     result = {}
     for name, value in values.items():
         if name not in defaults:
-            meant = registry.did_you_mean(name, defaults)
+            meant = registry.suggest_nearest(name, defaults)
             raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
-        kind: type = type(defaults[name])  # exactly: True is no whole number here
+        kind: type = type(defaults[name])  # not isinstance: True would be an int
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
                 value = json.dumps(value)
@@ -112,14 +112,12 @@ def typed(
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:
-            raise ValueError(
-                f'{name} should be {TYPES[kind]}, not {text.quoted(value)}'
-            )
+            raise ValueError(f'{name} must be {TYPES[kind]}, not {text.quoted(value)}')
         result[name] = value
     return result
 
 
-def from_options(kind: Any, options: Any, **others: Any) -> Any:
+def make_from_options(kind: Any, options: Any, **others: Any) -> Any:
     """Makes a dataclass of the parsed options that have the names of its fields.
 
     Args:
@@ -141,9 +139,9 @@ def read_toml(path: str, flag: str) -> text.JsonObject:
         import tomllib
     else:
         import tomli as tomllib
-    with text.located(f'--{flag}'):
+    with text.locate_errors(f'--{flag}'):
         content = untrusted.read(files.expand(path), _MAX_TOML_BYTES)
-    with text.located(f'--{flag} {path} is not TOML'):
+    with text.locate_errors(f'--{flag} {path} is not TOML'):
         try:
             return tomllib.loads(content.decode())
         except RecursionError:
@@ -171,7 +169,7 @@ def parse_averaging(spec: str) -> float | None:
         decay = math.nan
     if kind != 'ema' or not 0 <= decay < 1:
         raise ValueError(
-            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            '--averaging must be empty, or ema:<decay> such as ema:0.999, below 1; '
             f'not {spec!r}'
         )
     return decay
@@ -196,7 +194,7 @@ def parse_model_kwargs(options: str) -> text.JsonObject:
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
-            '--model_kwargs_json should be an object such as '
+            '--model_kwargs_json must be an object such as '
             f'\'{{"num_gnns": 2}}\', not {options!r}'
         )
     return kwargs

@@ -14,15 +14,12 @@ WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
 _MOST = 200  # characters that are shown of a text from a file
 _MOST_LINE = 1000  # of a message, which may quote several
-_MOST_CAUSE = 400  # of another library's error, which may quote a path and a text
 _NAMED = 5
 _NO_LINE = re.compile(r'[^\n\t]+')
 # JSON as `json.dumps` takes it, and `json.loads` returns it.
 JsonObject = dict[str, Any]
 # The folders of an absolute path, where a path may begin.
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
-
-_NAMED_ERROR = re.compile(r'[\w.]*(Error|Exit|Exception): ')
 # Errors of the system on a user's path -> advice.
 _ADVICE = {
     errno.ENOENT: 'check the path',
@@ -36,7 +33,7 @@ _ADVICE = {
 }
 
 
-def table(
+def format_table(
     rows: Sequence[Sequence[str]],
     align: str = '<>',
     *,
@@ -49,7 +46,7 @@ def table(
     Args:
         rows: the cells; see `printable`.
         align: '<' or '>' for each column; the last one is for all that follow.
-        rules: numbers of the rows that a line of dashes goes before.
+        rules: numbers of rows; a line of dashes precedes each.
         width: the most characters of a line; the first column is shortened to it.
 
     Returns:
@@ -64,7 +61,7 @@ def table(
     align += align[-1] * len(widths)
     lines = []
     for first, *others in rows:
-        cut = zip([shortened(first, widths[0]), *others], widths, align)
+        cut = zip([shorten(first, widths[0]), *others], widths, align)
         cells = [c.ljust(w) if a == '<' else c.rjust(w) for c, w, a in cut]
         lines.append((' ' * indent + '  '.join(cells)).rstrip())
     dashes = '-' * max(map(len, lines))
@@ -73,12 +70,12 @@ def table(
     return lines
 
 
-def html_table(rows: Sequence[Sequence[str]], most: int | None = None) -> str:
+def make_html_table(rows: Sequence[Sequence[str]], most: int | None = None) -> str:
     """Lays out rows of one length as a table of HTML.
 
     Args:
         rows: the cells, any text; those of the first row are headings.
-        most: the most rows shown below the headings; how many are left out is said.
+        most: the most rows below the headings; a line counts the others.
     """
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -101,7 +98,7 @@ def to_json(content: object) -> str:
     return json.dumps(content, indent=2, allow_nan=False)
 
 
-def wrapped(line: str, indent: int = 0) -> str:
+def wrap_line(line: str, indent: int = 0) -> str:
     """Breaks a line at spaces for a terminal; all lines but the first are indented."""
     return textwrap.fill(
         line,
@@ -113,7 +110,7 @@ def wrapped(line: str, indent: int = 0) -> str:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Returns whether Ctrl-C caused an error: a library may fail as it cleans up."""
+    """Returns whether Ctrl-C led to an error, perhaps as a library cleaned up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -124,7 +121,7 @@ class Interrupted(KeyboardInterrupt):
 
     Args:
         kept: a line on the results that are kept.
-        *flags: with them the same command goes on from there.
+        *flags: flags with which the same command continues.
     """
 
     def __init__(self, kept: str, *flags: str):
@@ -133,7 +130,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def interruptible(kept: str, *flags: str) -> Iterator[None]:
+def mark_interrupts(kept: str, *flags: str) -> Iterator[None]:
     """Raises `Interrupted` for Ctrl-C in the block, or a bare one if `kept` is ''."""
     try:
         yield
@@ -144,8 +141,8 @@ def interruptible(kept: str, *flags: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def located(where: str) -> Iterator[None]:
-    """Puts `where` before the message of a ValueError of the block."""
+def locate_errors(where: str) -> Iterator[None]:
+    """Puts `where` before the message of a ValueError that the block raises."""
     try:
         yield
     except ValueError as error:
@@ -157,21 +154,21 @@ def note(message: str) -> None:
     print(f'note: {printable(message, _MOST_LINE)}', file=sys.stderr)
 
 
-def cell(value: float | None, show: str) -> str:
-    """Returns a value in a format, or '-' where it is not defined."""
+def format_value(value: float | None, show: str) -> str:
+    """Returns a number as `format` writes it; '-' for None."""
     return '-' if value is None else format(value, show)
 
 
-def shortened(name: str, width: int) -> str:
-    """Returns a name that is shortened in the middle until it fits."""
+def shorten(name: str, width: int) -> str:
+    """Returns a name, without its middle where it is longer than `width`."""
     if len(name) <= width:
         return name
     tail = (width - 3) // 3
     return f'{name[: width - 3 - tail]}...{name[-tail:]}'
 
 
-def duration(nanoseconds: float) -> str:
-    """Returns a time with a unit of fitting size, to four digits."""
+def format_duration(nanoseconds: float) -> str:
+    """Returns a time in s, ms, us or ns, to four digits."""
     for unit, size in (('s', 1e9), ('ms', 1e6), ('us', 1e3)):
         if nanoseconds >= size:
             return f'{nanoseconds / size:.4g} {unit}'
@@ -183,94 +180,73 @@ def count(number: int, noun: str) -> str:
     return f'{number:,} {noun}{"" if number == 1 else "s"}'
 
 
-def listed(names: Sequence[str], most: int = _NAMED) -> str:
-    """Lists the first names, and how many more there are."""
+def list_names(names: Sequence[str], most: int = _NAMED) -> str:
+    """Lists the first `most` names, and the number of the others."""
     more = f' and {len(names) - most} more' if len(names) > most else ''
     return ', '.join(names[:most]) + more
 
 
-def most_common(counts: Mapping[str, int]) -> str:
+def list_most_common(counts: Mapping[str, int]) -> str:
     """Lists the largest counts with their names, the largest first."""
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return listed([f'{quoted(name)} {number}' for name, number in ordered])
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """Lists reasons with their counts, in one line: 'too small (3), too large (1)'."""
-    return ', '.join(f'{reason} ({n:,})' for reason, n in sorted(counts.items()))
+    return list_names([f'{quoted(name)} {number}' for name, number in ordered])
 
 
 def list_skipped(skipped: Mapping[str, Sequence[str]]) -> str:
     """Lists omissions, reason -> names, in one line."""
-    parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]
+    parts = [f'{list_names(names)}: {reason}' for reason, names in skipped.items()]
     return '; '.join(parts) or 'no modules'
 
 
 def one_line(error: BaseException, where: str = '') -> str:
-    """Returns an error's text in one `printable` line that names `where` it was."""
+    """Returns an error's text as one `printable` line that begins with `where`."""
     message = str(error)
     if isinstance(error, OSError) and error.errno in _ADVICE:
-        message = with_advice(error)
+        message = add_advice(error)
         if error.filename is not None:
             message = f'{error.filename}: {message}'
-    line = printable(' '.join(shortened(message, 2 * _MOST_LINE).split()), _MOST_LINE)
+    line = printable(' '.join(shorten(message, 2 * _MOST_LINE).split()), _MOST_LINE)
     line = line or type(error).__name__
     return line if where in line else f'{where}: {line}'
 
 
-def with_advice(error: OSError) -> str:
+def add_advice(error: OSError) -> str:
     """Returns the system's text of an error, and what the user can do about it."""
     message, advice = error.strerror or str(error), _ADVICE.get(error.errno or 0)
     return f'{message}; {advice}' if advice else message
 
 
-def message_of(error: BaseException) -> str | None:
-    """Returns the text of an error; None where its own code for that fails."""
+def get_message(error: BaseException) -> str | None:
+    """Returns the text of an error; None where the code of its class fails."""
     try:
         return str(error)
     except Exception:  # the class of a user's own error can be faulty
         return None
 
 
-def cause_of(error: BaseException) -> str:
-    """Returns the line of an error that states its cause, with its type.
+def hide_folders(content: str) -> str:
+    """Returns escaped text with '...' instead of the folders of absolute paths.
 
-    Libraries write the location before the cause, and advice after it.
+    For text that leaves this machine: '--data_root=/home/me/data' becomes
+    '--data_root=.../data'.
     """
-    lines = [line.strip() for line in (message_of(error) or '').strip().splitlines()]
-    if not lines:
-        return type(error).__name__
-    named = [line for line in lines if _NAMED_ERROR.match(line)]
-    if named:
-        return printable(named[-1], _MOST_CAUSE)
-    if isinstance(error, ValueError):
-        return printable(lines[0], _MOST_CAUSE)
-    return printable(f'{type(error).__name__}: {lines[0]}', _MOST_CAUSE)
-
-
-def without_folders(content: str) -> str:
-    """Returns escaped text in which only the last name of absolute paths is left.
-
-    For text that leaves this machine: '--data_root=/home/me/data' has '.../data'.
-    """
-    return _FOLDERS.sub(r'\1.../', _escaped(content))
+    return _FOLDERS.sub(r'\1.../', _escape(content))
 
 
 def printable(content: object, most: int = _MOST) -> str:
-    """Returns text from a file as messages and tables quote it: escaped, and cut.
+    """Returns text from a file for a message or a table: escaped, and cut to `most`.
 
-    Names of modules, runs and graphs, values and other libraries' errors may be of any
-    length, and hold line ends and escape sequences.
+    A name in a file may be of any length, and may hold line ends and escape sequences.
     """
-    return shortened(_escaped(shortened(str(content), most)), most)
+    return shorten(_escape(shorten(str(content), most)), most)
 
 
 def quoted(content: object) -> str:
-    """Returns a value from a file as Python writes it; see `printable`."""
+    """Returns the `repr` of a value from a file; see `printable`."""
     return printable(repr(content))
 
 
-def _escaped(content: str) -> str:
+def _escape(content: str) -> str:
     """Escapes everything but letters, digits, punctuation and spaces."""
     if content.isprintable():
         return content
@@ -279,6 +255,6 @@ def _escaped(content: str) -> str:
     )
 
 
-def printable_lines(content: str) -> str:
+def escape_lines(content: str) -> str:
     """Escapes as `printable` does, but keeps line ends and tabs, and cuts nothing."""
-    return _NO_LINE.sub(lambda line: _escaped(line[0]), content)
+    return _NO_LINE.sub(lambda line: _escape(line[0]), content)

@@ -1,13 +1,13 @@
 """Opens and parses files that anybody may have written.
 
-Four functions, which all readers of such files use:
+All readers of such files use these functions:
 
 * `open_regular` opens a regular file, and nothing that could block or never end;
 * `read` returns its bytes, up to a limit;
 * `loads` parses JSON strictly;
 * `open_archive` opens a zip archive and reports damage in one line.
 
-What a format allows is checked by its reader, for JSON with the rules below.
+`check_fields` checks JSON with the rules of its reader.
 """
 
 import collections
@@ -16,7 +16,6 @@ import contextlib
 import errno
 import json
 import os
-import re
 import stat
 import struct
 import tokenize
@@ -46,7 +45,7 @@ _ARCHIVE_DAMAGE = (
     tokenize.TokenError,
 )
 
-# A predicate, and the plural noun for the values that satisfy it.
+# A test of values, and a noun for the values that pass it: 'a number of columns'.
 Rule = tuple[Callable[[object], bool], str]
 
 
@@ -149,7 +148,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
             twice.
         OSError: it cannot be read.
     """
-    with open_regular(path, max_bytes) as stream, text.located(path):
+    with open_regular(path, max_bytes) as stream, text.locate_errors(path):
         try:
             with zipfile.ZipFile(stream) as archive:
                 names = collections.Counter(archive.namelist())
@@ -170,7 +169,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
             ) from error
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> text.JsonObject:
+def _make_object(pairs: list[tuple[str, Any]]) -> text.JsonObject:
     """Makes an object from pairs; raises ValueError for a duplicate key."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -190,12 +189,12 @@ def _parse_int(digits: str) -> int:
 
 # Made once, as a command may read hundreds of run files.
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object_of, parse_constant=_refuse_constant
+    object_pairs_hook=_make_object, parse_constant=_refuse_constant
 )
-_LENIENT = json.JSONDecoder(object_pairs_hook=_object_of, parse_int=_parse_int)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_make_object, parse_int=_parse_int)
 
 
-def check(fields: object, rules: Mapping[str, Rule]) -> None:
+def check_fields(fields: object, rules: Mapping[str, Rule]) -> None:
     """Raises ValueError unless `fields` is an object that satisfies all rules."""
     if not isinstance(fields, dict):
         raise ValueError('is not an object')
@@ -207,17 +206,3 @@ def check(fields: object, rules: Mapping[str, Rule]) -> None:
 def is_int(value: object, least: int = 0) -> bool:
     """Returns whether a value is an integer >= `least` that JSON's readers agree on."""
     return type(value) is int and least <= value < _MOST_NUMBER
-
-
-def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:
-    """Returns whether a value is a finite number, at least `least`."""
-    return type(value) in (int, float) and least <= value < _MOST_NUMBER
-
-
-def matches(pattern: str) -> Callable[[object], bool]:
-    """Returns a test of values: text that a pattern matches as a whole."""
-    return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
-
-
-NAME = matches(r'\w[\w.-]{0,199}'), 'a name of letters, digits, ".", "_" and "-"'
-OBJECT = (lambda value: isinstance(value, dict)), 'an object'

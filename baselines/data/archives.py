@@ -55,7 +55,7 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
             tar = tarfile.open(
                 fileobj=cast(IO[bytes], _BoundedReads(archive)), mode='r:'
             )
-            members, ignored = _checked_members(tar, archive, folder)
+            members, ignored = _check_members(tar, archive, folder)
         except _DAMAGE as error:
             raise ValueError(
                 f'archive {path} cannot be used: {str(error) or type(error).__name__}'
@@ -103,7 +103,7 @@ def require_room(folder: str, needed: int, purpose: str) -> None:
         )
 
 
-def _checked_members(
+def _check_members(
     tar: tarfile.TarFile, archive: BinaryIO, folder: str
 ) -> tuple[dict[str, tarfile.TarInfo], int]:
     """Returns the .npz files by name, and the number of other files."""

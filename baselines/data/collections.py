@@ -45,14 +45,15 @@ class Collection(NamedTuple):
         return [by_name[name] for name in names if name in by_name]
 
     def part(self, name: str, model_dir: str) -> 'Collection':
-        """Returns the collection whose graphs a run of this one is to score.
+        """Returns the collection that a run of this one scores.
 
         Args:
-            name: the collection; '' for the only one that the run was trained on.
+            name: its name; '' where the run was trained on one collection.
             model_dir: the run, for messages.
 
         Raises:
-            ValueError: it is not of that collection, or of several and none is named.
+            ValueError: the run is not of that collection, or it is of several and
+                `name` is ''.
         """
         chosen = [part for part in self.parts if name in ('', part.name)]
         if len(chosen) == 1:
@@ -68,15 +69,14 @@ class Collection(NamedTuple):
         )
 
     def folder_of(self, root: str, split: str) -> str:
-        """Returns the folder of a split, which need not exist, at or below a root.
+        """Returns the folder of a split at or below a root; it need not exist.
 
-        The root may be any folder on the way to the splits, as in the published
-        npz/layout/xla/random/train.
+        The root may be any folder of the published path npz/layout/xla/random/train.
         """
         usual = os.path.join(root, self.subfolder)
         ways = ['npz', *self.name.split(':')]
         places = [usual, *(os.path.join(root, *ways[n:]) for n in range(len(ways)))]
-        # Splits right below the root are used, unless it is another collection's.
+        # The root itself has the splits, unless it is another collection's folder.
         others = {c.subfolder for c in COLLECTIONS} - {self.subfolder, ''}
         if not root.endswith(tuple(others)):
             places.append(root)
@@ -84,7 +84,7 @@ class Collection(NamedTuple):
         return next(filter(os.path.isdir, folders), folders[0])
 
 
-def _layout(source: str, search: str) -> Collection:
+def _make_layout(source: str, search: str) -> Collection:
     """Returns a layout collection, whose flags are --source and --search."""
     return Collection(
         f'layout:{source}:{search}',
@@ -97,10 +97,10 @@ def _layout(source: str, search: str) -> Collection:
 
 COLLECTIONS = (
     Collection('tile:xla', {}, '', config_columns=len(schema.TILE), toy_files=100),
-    _layout('xla', 'random'),
-    _layout('xla', 'default'),
-    _layout('nlp', 'random'),
-    _layout('nlp', 'default'),
+    _make_layout('xla', 'random'),
+    _make_layout('xla', 'default'),
+    _make_layout('nlp', 'random'),
+    _make_layout('nlp', 'default'),
 )
 NAMES = tuple(collection.name for collection in COLLECTIONS)
 # In the order of Kaggle's template.
@@ -110,13 +110,13 @@ KAGGLE_NAMES = (
 )
 
 
-def collection_by_name(name: str) -> Collection:
+def find_collection(name: str) -> Collection:
     """Returns the collection with a name; raises ValueError for an unknown name."""
     by_name = {collection.name: collection for collection in COLLECTIONS}
     return registry.resolve(name, by_name, 'collection')
 
 
-def collection_from_flags(flags: Mapping[str, object]) -> Collection:
+def select_collection(flags: Mapping[str, object]) -> Collection:
     """Returns the collection that the flags of a training choose.
 
     Args:
@@ -135,7 +135,7 @@ def collection_from_flags(flags: Mapping[str, object]) -> Collection:
     for collection in alike:
         if all(flags[name] == value for name, value in collection.flags.items()):
             return collection
-    joint = _joint({name: flags[name] for name in alike[0].flags})
+    joint = _join_collections({name: flags[name] for name in alike[0].flags})
     if joint is not None:
         return joint
     chosen = ' '.join(f'--{name}={flags[name]}' for name in alike[0].flags)
@@ -144,16 +144,16 @@ def collection_from_flags(flags: Mapping[str, object]) -> Collection:
     )
 
 
-def _joint(flags: Mapping[str, Any]) -> Collection | None:
+def _join_collections(flags: Mapping[str, Any]) -> Collection | None:
     """Returns the joint collection of several values; None where one is unknown."""
     for name, value in flags.items():
         values = value.split(',') if isinstance(value, str) else ['']
-        if len({*values}) < len(values) or not {*values} <= {*choices(name)}:
+        if len({*values}) < len(values) or not {*values} <= {*list_choices(name)}:
             return None
     of_all = ':'.join(flags.values())
-    return _layout('', '')._replace(name=f'layout:{of_all}', flags=dict(flags))
+    return _make_layout('', '')._replace(name=f'layout:{of_all}', flags=dict(flags))
 
 
-def choices(flag: str) -> list[str]:
+def list_choices(flag: str) -> list[str]:
     """Returns the values that a flag has in the collections."""
     return list(dict.fromkeys(c.flags[flag] for c in COLLECTIONS if flag in c.flags))

@@ -48,7 +48,7 @@ _MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
 THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
-def splits_of(names: Sequence[str]) -> list[str]:
+def list_splits(names: Sequence[str]) -> list[str]:
     """Lists the splits of collections, such as 'npz/tile/xla/train'; raises ValueError.
 
     Args:
@@ -72,11 +72,11 @@ def splits_of(names: Sequence[str]) -> list[str]:
 def download(
     split: str, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
 ) -> archives.Unpacked | None:
-    """Makes sure that the files of one split are in the data folder.
+    """Downloads and unpacks one split, unless its files are in the data folder.
 
     Args:
-        split: a folder from `splits_of`, below the data folder; the archive's name has
-            '_' for each '/'.
+        split: a folder from `list_splits`, below the data folder; the archive's name
+            has '_' for each '/'.
         base_url: the folder of the archives; https, or http on this machine.
 
     Returns:
@@ -91,7 +91,7 @@ def download(
     name = split.replace('/', '_')
     prefix = os.path.join(root, 'archives', name)
     target = os.path.join(root, *split.split('/'))
-    # The note is written when unpacking is complete: without it there may be gaps.
+    # The note appears when unpacking is complete; without it files may be missing.
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
     if there >= _read_json(f'{prefix}.json').get('files', float('inf')):
         return None
@@ -130,22 +130,22 @@ def fetch(url: str, path: str) -> None:
     part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'
     os.makedirs(os.path.dirname(path), exist_ok=True)
     refusal = f'{path} is being downloaded by another process'
-    with files.locked(f'{path}.lock', refusal), open(part, 'ab') as out:
+    with files.hold_lock(f'{path}.lock', refusal), open(part, 'ab') as out:
         while True:
             before = out.tell()
             try:
-                _receive(url, out, note)
+                _download_rest(url, out, note)
                 break
             except urllib.error.HTTPError as error:
                 raise OSError(f'{url}: {error}') from None
-            # Try again only if the attempt brought bytes, so that this ends.
+            # Only an attempt that brought bytes is repeated, so that this ends.
             except _DROPPED as error:
                 if out.tell() <= before:
                     reason = getattr(error, 'reason', None) or error
                     raise OSError(f'{url}: {reason}') from None
         out.flush()
         os.fsync(out.fileno())
-        # Google's storage sends it with every object; others may not.
+        # Google's storage sends a checksum with every object; other servers may not.
         expected = _read_json(note).get('md5')
         digest = hashlib.md5(usedforsecurity=False)
         with open(part, 'rb') as stream:
@@ -160,7 +160,7 @@ def fetch(url: str, path: str) -> None:
         pathlib.Path(note).unlink(missing_ok=True)
 
 
-def _receive(url: str, out: BinaryIO, note: str) -> None:
+def _download_rest(url: str, out: BinaryIO, note: str) -> None:
     """Appends the missing bytes of a file to `out`.
 
     Args:
@@ -184,8 +184,8 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
                 raise ValueError(f'{url}: the server answers with {extent!r}')
         else:
             out.truncate(0)
-            out.seek(0)  # for `tell`: appending writes at the end anyway
-            version = _version(url, response.headers)
+            out.seek(0)  # for `tell`; writes go to the end in any case
+            version = _read_version(url, response.headers)
             with files.write_atomically(note) as stream:
                 json.dump(version, stream)
             total = version['total']
@@ -211,7 +211,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(*args)
 
 
-def _version(url: str, headers: email.message.Message) -> text.JsonObject:
+def _read_version(url: str, headers: email.message.Message) -> text.JsonObject:
     """Reads size, validator and checksum of the file from an answer's headers."""
     length = headers.get('Content-Length') or ''
     if not re.fullmatch(r'\d{1,18}', length):

@@ -23,12 +23,12 @@ _SIZES = frozenset(
 )
 
 
-def program_of_kernel(graph_id: str) -> str:
+def find_program(graph_id: str) -> str:
     """Returns a kernel's program: its graph id without the last `_<hash>`."""
     return graph_id.rpartition('_')[0] or graph_id
 
 
-def without_batch(program: str) -> str:
+def remove_batch_size(program: str) -> str:
     """Returns a program's name without its batch size.
 
     A batch size is the word `batch`, or `batch_size`, followed by a number:
@@ -37,7 +37,7 @@ def without_batch(program: str) -> str:
     return _BATCH.sub('', program)
 
 
-def family(program: str) -> str:
+def find_family(program: str) -> str:
     """Returns a program's name without its sizes.
 
     The name is split at `_` and `.` into words.  The first word is cut at its first
@@ -57,7 +57,7 @@ def family(program: str) -> str:
     return '_'.join(kept) or program
 
 
-def weights(names: Sequence[str], temperature: float) -> np.ndarray:
+def compute_weights(names: Sequence[str], temperature: float) -> np.ndarray:
     """Returns how often to draw each graph: float64 [n], with a mean of 1.
 
     A family of k graphs is drawn with a probability proportional to k ** temperature:
@@ -88,5 +88,6 @@ def draw_graphs(rng: np.random.Generator, expected: np.ndarray) -> np.ndarray:
         return order
     ends = np.floor(np.cumsum(expected[order]) + rng.random())  # [n]
     ends[-1] = len(expected)  # but for rounding it is
+    # Points of the line in each graph's interval.
     times = np.diff(ends, prepend=0).astype(np.int64)
     return rng.permutation(np.repeat(order, times))

@@ -1,6 +1,6 @@
 """Cross-validation: train and valid, joined and divided again by program.
 
-    stores = with_fold('2/5', stores, families.program_of_kernel, '~/cache')
+    stores = with_fold('2/5', stores, families.find_program, '~/cache')
 
 Of `k` folds one validates and the others train.  A program with all its batch
 sizes is in one fold, so validation is on programs that were not trained on, as
@@ -27,7 +27,7 @@ from baselines.data.packed import splits
 _JOINED = ('train', 'valid')
 
 
-def parse(text: str) -> tuple[int, int] | None:
+def parse_fold(text: str) -> tuple[int, int] | None:
     """Parses --fold, 'i/k' with 1 <= i <= k >= 2; raises ValueError.
 
     Returns:
@@ -39,7 +39,7 @@ def parse(text: str) -> tuple[int, int] | None:
     number, count = map(int, numbers.groups()) if numbers else (0, 0)
     if not 1 <= number <= count or count < 2:
         raise ValueError(
-            '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '
+            '--fold must be i/k, the i-th of k folds, such as 1/5, with k at '
             f'least 2 and i from 1 to k, not {text!r}'
         )
     return number, count
@@ -76,7 +76,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     return np.array([fold_of[i] for i in range(len(names))], np.int64)[members]
 
 
-def with_fold(
+def make_fold(
     fold: str,
     stores: Mapping[str, splits.PackedSplit],
     program_of: Callable[[str], str],
@@ -87,7 +87,7 @@ def with_fold(
     These are packed on first use.
 
     Args:
-        fold: the text that `parse` takes; '' changes nothing.
+        fold: the text that `parse_fold` takes; '' changes nothing.
         stores: packed splits by name, train and valid among them.
 
     Raises:
@@ -95,7 +95,7 @@ def with_fold(
         ValueError: `fold` is malformed; train and valid differ in columns, share a
             graph, or one has no runtimes; there are more folds than programs.
     """
-    parsed = parse(fold)
+    parsed = parse_fold(fold)
     if parsed is None:
         return dict(stores)
     joined = [stores[name] for name in _JOINED]
@@ -114,18 +114,18 @@ def with_fold(
             f'--fold: {min(twice)} is in both {joined[0].source} and '
             f'{joined[1].source}; folds join them'
         )
-    groups = [families.without_batch(program_of(graph_id)) for graph_id in ids]
+    groups = [families.remove_batch_size(program_of(graph_id)) for graph_id in ids]
     configs = np.concatenate([store.config_counts for store in joined])
     number, count = parsed
     validates = assign(groups, configs, count) == number - 1
     return {
         **stores,
-        'train': _packed(fold, 'train', stores, ~validates, cache_dir),
-        'valid': _packed(fold, 'valid', stores, validates, cache_dir),
+        'train': _pack_split(fold, 'train', stores, ~validates, cache_dir),
+        'valid': _pack_split(fold, 'valid', stores, validates, cache_dir),
     }
 
 
-def _packed(
+def _pack_split(
     fold: str,
     name: str,
     stores: Mapping[str, splits.PackedSplit],
@@ -134,7 +134,7 @@ def _packed(
 ) -> splits.PackedSplit:
     """Packs split `name` of a fold: the `chosen` graphs of train and valid, joined."""
     joined = [stores[part] for part in _JOINED]
-    kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
+    kind, stamp = type(joined[0]), hash_fold(fold, stores, name)
     # A graph by its place in `chosen`: its split, and its number there.
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
 
@@ -166,7 +166,7 @@ def _packed(
     return kind(source, manifest, arrays)
 
 
-def fingerprint(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:
+def hash_fold(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:
     """Returns the fingerprint of split `name` of a fold, which need not be packed."""
     described = [fold, name, *(stores[part].fingerprint for part in _JOINED)]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]

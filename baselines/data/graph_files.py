@@ -91,7 +91,7 @@ class GraphRecord:
             for name, array in arrays.items()
             if isinstance(array, np.ndarray)
         ]
-        return html.escape(repr(self)) + text.html_table(
+        return html.escape(repr(self)) + text.make_html_table(
             [['array', 'dtype', 'shape'], *rows]
         )
 

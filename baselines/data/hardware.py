@@ -31,7 +31,7 @@ def measured_on(root: str, shipped_task: str = '') -> str:
         Its name, GPU, or several with commas; '' where no sidecar tells.
     """
     if shipped_task:
-        path = f'{os.path.splitext(shipped.archive_of(shipped_task))[0]}.json'
+        path = f'{os.path.splitext(shipped.find_archive(shipped_task))[0]}.json'
     else:
         path = os.path.join(files.expand(root), SIDECAR)
     try:

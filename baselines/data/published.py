@@ -10,7 +10,7 @@ import pathlib
 import numpy as np
 
 
-def validation_lists(collection: str) -> dict[str, np.ndarray]:
+def read_validation_lists(collection: str) -> dict[str, np.ndarray]:
     """Returns int32 [1000], numbers of configurations, by the id of a graph.
 
     Args:

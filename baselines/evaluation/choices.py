@@ -58,7 +58,7 @@ class RankedModule:
 
     def __post_init__(self):
         """Orders the configurations by score; equal ones stay in order."""
-        order = arrays.best_first(self.scores)
+        order = arrays.order_by_score(self.scores)
         self.run_index = np.asarray(self.run_index)[order]
         self.scores = np.asarray(self.scores)[order]
         self.runtimes = np.asarray(self.runtimes)[order]
@@ -214,7 +214,7 @@ def module_table(ranked: RankedModule, top: int) -> str:
     lines = [
         f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
         f'{text.count(len(ranked.scores), "configuration")}',
-        *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
+        *text.format_table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
     ]
     if ranked.default is not None and ranked.fastest is None:
         place = f'place {ranked.default + 1:,} of {len(ranked.scores):,}'
@@ -245,8 +245,8 @@ def _cells(row: text.JsonObject) -> list[str]:
         f'{row["rank"]:,}',
         str(row['run_index']),
         f'{row["score"]:.4f}',
-        text.duration(time) if time else '-',
-        text.cell(row['slowdown'], '.3f'),
+        text.format_duration(time) if time else '-',
+        text.format_value(row['slowdown'], '.3f'),
         config + ' (default)' * row['is_default'],
     ]
 
@@ -255,9 +255,9 @@ def _time_cells(row: text.JsonObject) -> list[str]:
     """Returns the cells of a configuration's times in `module_table`."""
     time = row.get('measured_ns')
     return [
-        text.duration(time) if time else '-',
-        text.cell(row.get('noise'), '.1%'),
-        text.cell(row.get('ratio'), '.3f'),
+        text.format_duration(time) if time else '-',
+        text.format_value(row.get('noise'), '.1%'),
+        text.format_value(row.get('ratio'), '.3f'),
         row.get('outcome', ''),
     ]
 
@@ -297,7 +297,7 @@ def summary_table(summary: text.JsonObject) -> str:
         rows.append([name, *(f'{value:.3f}' for value in summary[key].values())])
     if default:
         rows.append(["compiler's default", f'{default["slowdown"]:.3f}', '', ''])
-    lines += text.table(rows, indent=2)
+    lines += text.format_table(rows, indent=2)
     if default:
         # In some modules the default may not have been measured.
         lines[-1] += f'  (of {default["modules"]:,})' * (default['modules'] < measured)
@@ -318,7 +318,7 @@ def remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]
     if opcodes:
         lines.append(
             'note: the model does not know these opcodes, and takes all for '
-            f'one: {text.most_common(opcodes)}'
+            f'one: {text.list_most_common(opcodes)}'
         )
     return lines
 

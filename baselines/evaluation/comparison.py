@@ -23,8 +23,8 @@ def paired_test(
     """Tests whether one model is better than another, on the same graphs.
 
     Two questions are answered separately.  Would the result hold on other programs?
-    The interval draws whole programs, and Wilcoxon's signed-rank test asks whether
-    programs gain as often and as much as they lose.  A difference is seen if the
+    The interval is over programs drawn with replacement, and Wilcoxon's signed-rank
+    test compares the gains and losses of programs.  A difference is seen if the
     interval excludes 0 and the test has p < 0.05, which takes six programs.
     Would it hold with other seeds?  A graph's figures are means over the runs of a
     model, and the standard deviation over these runs is returned, too.
@@ -47,11 +47,9 @@ def paired_test(
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
     for measure in metrics.MEASURES[task]:
+        of = measure.of_graph
         a, b = (  # [runs, graphs]
-            np.array(
-                [[measure.of_graph(r.scores, r.runtimes) for r in run] for run in side],
-                np.float64,
-            )
+            np.array([[of(r.scores, r.runtimes) for r in run] for run in side], float)
             for side in (ours, theirs)
         )
         # [graphs], positive where ours is better.
@@ -73,8 +71,8 @@ def paired_test(
         if low is not None and high is not None and low * high > 0 and p < _SIGNIFICANT:
             seen = 'better' if low > 0 else 'worse'
         tests[measure.key] = {
-            **_over_runs('ours', a[:, defined]),
-            **_over_runs('theirs', b[:, defined]),
+            **_summarise_runs('ours', a[:, defined]),
+            **_summarise_runs('theirs', b[:, defined]),
             'gain': mean,
             'low': low,
             'high': high,
@@ -87,7 +85,7 @@ def paired_test(
     return tests
 
 
-def _over_runs(name: str, values: np.ndarray) -> text.JsonObject:
+def _summarise_runs(name: str, values: np.ndarray) -> text.JsonObject:
     """Returns mean and deviation over runs of figures [runs, n] of a model."""
     if not values.size:
         return {name: None, f'{name}_over_seeds': None}
@@ -96,23 +94,21 @@ def _over_runs(name: str, values: np.ndarray) -> text.JsonObject:
     return {name: float(means.mean()), f'{name}_over_seeds': spread}
 
 
-def rows_of_test(result: text.JsonObject) -> list[list[str]]:
+def make_test_rows(result: text.JsonObject) -> list[list[str]]:
     """Returns the table of a test, a row for each measure below the head."""
     task, tests = result['task'], result['measures']
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
     rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
         test = tests[measure.key]
-        low, high = (text.cell(test[name], '+.3f') for name in ('low', 'high'))
+        low, high = (text.format_value(test[name], '+.3f') for name in ('low', 'high'))
         verdict = test['seen'] if test['seen'] == NOT_SEEN else f'A is {test["seen"]}'
+        sides = [_show_spread(test, name, measure.show) for name in ('ours', 'theirs')]
         rows.append(
             [
                 measure.title,
-                *(
-                    _with_spread(test, name, measure.show)
-                    for name in ('ours', 'theirs')
-                ),
-                text.cell(test['gain'], '+.3f'),
+                *sides,
+                text.format_value(test['gain'], '+.3f'),
                 f'{low} to {high}',
                 f'{test["won"]} of {test["won"] + test["lost"]}',
                 f'{test["p"]:.3f}',
@@ -132,7 +128,7 @@ def format_test(result: text.JsonObject) -> str:
         f'{text.count(result["graphs"], report.GROUPINGS[task].graph)} of '
         f'{text.count(result["programs"], "program")}',
         '',
-        *text.table(rows_of_test(result), '<>>>>>><', rules=[1]),
+        *text.format_table(make_test_rows(result), '<>>>>>><', rules=[1]),
         '',
         'Over programs: gains of A are positive where it is better.  A difference is '
         'seen where',
@@ -155,51 +151,48 @@ def format_test(result: text.JsonObject) -> str:
     return '\n'.join(lines)
 
 
-def _with_spread(test: text.JsonObject, name: str, show: str) -> str:
+def _show_spread(test: text.JsonObject, name: str, show: str) -> str:
     """Returns a mean, and its deviation over seeds where there are several."""
     spread = test[f'{name}_over_seeds']
-    mean = text.cell(test[name], show)
+    mean = text.format_value(test[name], show)
     return mean if spread is None else f'{mean} +-{format(spread, show)}'
 
 
 def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
-    """Lays out a line for each run, and mean and deviation of those that repeat one.
+    """Lays out a line for each run; runs that differ in seed alone also have means.
 
     Below are the figures of random choice, and of others to compare with.
 
     Returns:
-        A table for each collection, with an empty line in between.
+        A table for each collection, separated by empty lines.
     """
     tables = []
-    for of_collection, rows in zip(_by_collection(summaries), runs_tables(summaries)):
+    for of_collection, rows in zip(_group_runs(summaries), make_run_tables(summaries)):
         first, measures = of_collection[0], metrics.MEASURES[of_collection[0]['task']]
-        titles = dict.fromkeys(map(report.data_title, of_collection))
-        graphs = {
-            (
-                report.data_title(s),
-                os.path.dirname(s['data']),
-                s['overall']['graphs'],
-                s['overall']['configurations'],
-            )
-            for s in of_collection
-        }
+        sizes = [tuple(report.show_size(s['overall'])) for s in of_collection]
+        folders = [os.path.dirname(s['data']) for s in of_collection]
+        titles = [*map(report.data_title, of_collection)]
+        graphs = {*zip(titles, folders, sizes)}
         means = [number for number, row in enumerate(rows) if not row[1]]
         rules = [1, *means[:1]]
         if len(graphs) == 1:  # else each run has its own references
             rules.append(len(rows))
-            for title, field in report.references(first).items():
-                rows.append([title, '', *_cells(measures, [first], field=field)])
-        lines = [*titles, *text.table(rows, rules=rules, width=text.WIDTH)]
-        if len(graphs) > len(titles):
+            for title, field in report.list_references(first).items():
+                rows.append([title, '', *_show_cells(measures, [first], field=field)])
+        lines = [
+            *dict.fromkeys(titles),
+            *text.format_table(rows, rules=rules, width=text.WIDTH),
+        ]
+        if len(graphs) > len({*titles}):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
             )
-        tables.append('\n'.join([*lines, '', *report.explain(first)]))
+        tables.append('\n'.join([*lines, '', *report.explain_titles(first)]))
     return '\n\n'.join(tables)
 
 
-def runs_tables(summaries: Mapping[str, text.JsonObject]) -> list[list[list[str]]]:
+def make_run_tables(summaries: Mapping[str, text.JsonObject]) -> list[list[list[str]]]:
     """Returns a table for each collection: a row for each run below the head.
 
     Runs that repeat one another on the same data have rows of their mean and standard
@@ -210,10 +203,10 @@ def runs_tables(summaries: Mapping[str, text.JsonObject]) -> list[list[list[str]
             which tells the run from the others, and `group`, which only runs
             share that differ in seed, fold and the place of their data alone.
     """
-    return [_runs_rows(alike) for alike in _by_collection(summaries)]
+    return [_make_run_rows(alike) for alike in _group_runs(summaries)]
 
 
-def _by_collection(
+def _group_runs(
     summaries: Mapping[str, text.JsonObject],
 ) -> list[list[text.JsonObject]]:
     """Groups summaries by their collection, in the order of first mention."""
@@ -223,7 +216,7 @@ def _by_collection(
     return list(groups.values())
 
 
-def _runs_rows(summaries: Sequence[text.JsonObject]) -> list[list[str]]:
+def _make_run_rows(summaries: Sequence[text.JsonObject]) -> list[list[str]]:
     """Lays out a table of runs of a collection; models of several seeds have means."""
     collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
@@ -233,13 +226,14 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> list[list[str]]:
     by_group: dict[tuple[str, str], list[text.JsonObject]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
-        rows.append([summary['name'], graphs, *_cells(measures, [summary])])
+        rows.append([summary['name'], graphs, *_show_cells(measures, [summary])])
         key = summary['group'], os.path.dirname(summary['data'])
         by_group.setdefault(key, []).append(summary)
     for (group, _), runs in by_group.items():
         if len(runs) > 1:
-            rows.append([f'mean of {len(runs)}: {group}', '', *_cells(measures, runs)])
-            spread = _cells(measures, runs, lambda values: np.std(values, ddof=1))
+            title = f'mean of {len(runs)}: {group}'
+            rows.append([title, '', *_show_cells(measures, runs)])
+            spread = _show_cells(measures, runs, lambda values: np.std(values, ddof=1))
             over = 'folds' if len({run.get('fold') for run in runs}) > 1 else 'seeds'
             rows.append([f'  deviation over {over}', '', *spread])
     return rows
@@ -250,22 +244,23 @@ def format_ensemble(result: text.JsonObject) -> str:
     summary, members = result['ensemble'], list(result['members'].values())
     measures = metrics.MEASURES[summary['task']]
     rows = [[summary['collection'], *(m.title for m in measures)]]
-    rows += [[member['name'], *_cells(measures, [member])] for member in members]
+    rows += [[member['name'], *_show_cells(measures, [member])] for member in members]
     # What an ensemble has to beat: the mean of its members, not the best of them.
-    rows.append(['mean of the members', *_cells(measures, members)])
+    rows.append(['mean of the members', *_show_cells(measures, members)])
     together = f'ensemble of {len(members)} by {summary["by"]}'
-    rows.append([together, *_cells(measures, [summary])])
+    rows.append([together, *_show_cells(measures, [summary])])
     gains = result['gain_over_mean']
     for title, field in (
         ('gain over the mean', 'gain'),
         (f'  {metrics.CONFIDENCE:.0%} interval, from', 'low'),
         (f'  {metrics.CONFIDENCE:.0%} interval, to', 'high'),
     ):
-        cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
+        cells = [text.format_value(gains[m.key][field], '+.3f') for m in measures]
         rows.append([title, *cells])
+    rules = [1, len(rows) - 4, len(rows) - 3]
     lines = [
         report.data_title(summary),
-        *text.table(rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH),
+        *text.format_table(rows, rules=rules, width=text.WIDTH),
         '',
         'Gain: positive where the ensemble is better; its interval draws programs as a '
         'whole.',
@@ -273,7 +268,7 @@ def format_ensemble(result: text.JsonObject) -> str:
     return '\n'.join(lines)
 
 
-def _cells(
+def _show_cells(
     measures: Sequence[metrics.Measure],
     summaries: Sequence[text.JsonObject],
     combine: Callable[[list[float]], np.floating] = np.mean,
@@ -284,5 +279,5 @@ def _cells(
     for measure in measures:
         means = [summary['overall'][measure.key][field] for summary in summaries]
         value = None if None in means else float(combine(means))
-        cells.append(text.cell(value, measure.show))
+        cells.append(text.format_value(value, measure.show))
     return cells

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 import scipy  # loads `special` on first use
 
-from baselines.core import text
 from baselines.evaluation import metrics
 
-WAYS = ('scores', 'ranks', 'standard')
 WEIGHTS = (1.0, 0.5, 0.0)  # of a member in the mean of two
 _PARTS = 10  # of the configurations of a single program
 
@@ -26,19 +24,19 @@ _PARTS = 10  # of the configurations of a single program
 class ScoredGraph(NamedTuple):
     """A graph that members have scored."""
 
-    program: str  # that it is of
+    program: str  # the name of its program
     scores: Sequence[np.ndarray]  # of each member [c]
     runtimes: np.ndarray  # [c]
 
 
-def min_max(scores: ArrayLike) -> np.ndarray:
+def scale_to_range(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to [0, 1]: (s - min) / (max - min); equal scores to 0."""
     scores = np.asarray(scores, np.float64)
     low, high = scores.min(), scores.max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
-def standard(scores: ArrayLike) -> np.ndarray:
+def standardise(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to mean 0 and standard deviation 1; equal scores to 0."""
     scores = np.asarray(scores, np.float64)
     spread = scores.std()
@@ -47,17 +45,20 @@ def standard(scores: ArrayLike) -> np.ndarray:
     return (scores - scores.mean()) / spread
 
 
-def ranks(scores: ArrayLike) -> np.ndarray:
+def rank_scores(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to their places: 0 for the lowest, 1 for the highest.
 
     Returns:
         float64 [c]; equal scores share the mean of their places, and all are 0
         where there is no difference.
     """
-    places = _mean_ranks(scores) - 1
+    places = _rank_with_ties(scores) - 1
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)
+
+
+WAYS = {'scores': scale_to_range, 'ranks': rank_scores, 'standard': standardise}
 
 
 def normal_scores(scores: ArrayLike) -> np.ndarray:
@@ -66,17 +67,18 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
     Returns:
         float64 [c]; equal scores share the mean of their ranks.
     """
-    places = _mean_ranks(scores) - 0.5
+    places = _rank_with_ties(scores) - 0.5
     return scipy.special.ndtri(places / len(places))  # norm.ppf, without its checks
 
 
-def _mean_ranks(scores: ArrayLike) -> np.ndarray:
+def _rank_with_ties(scores: ArrayLike) -> np.ndarray:
     """Returns float64 [c]: ranks from 1; equal scores share their mean.
 
     As scipy.stats.rankdata, whose import takes a second, and whose checks longer than
     the ranks of a graph.
     """
     _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    # The last rank of each distinct score, less half of its repeats.
     ranks: np.ndarray = np.cumsum(counts) - (counts - 1) / 2
     return ranks[place]
 
@@ -98,6 +100,7 @@ def agreement(members: Sequence[ArrayLike]) -> float:
     """
     shares = []
     for first, second in itertools.combinations(members, 2):
+        # Ranks from 1, since `ordered_pairs` wants positive runtimes; ties share one.
         places = np.unique(second, return_inverse=True)[1] + 1
         alike, total = metrics.ordered_pairs(first, places)
         shares.append(alike / total if total else 0.5)
@@ -112,8 +115,7 @@ def average(
     Args:
         members: scores [c] of each model, lower = predicted faster.
         weights: weights of the models; None means equal.  Only their ratios matter.
-        by: 'scores' maps each model's scores by `min_max`, 'ranks' by `ranks`,
-            'standard' by `standard`.
+        by: a key of `WAYS`, the function that maps each model's scores.
 
     Returns:
         float64 [c], lower = predicted faster; in [0, 1] but for 'standard'.
@@ -129,16 +131,14 @@ def average(
     for scores in arrays:
         if scores.ndim != 1 or not scores.size or len(scores) != len(arrays[0]):
             raise ValueError(
-                f'scores have shapes {", ".join(str(s.shape) for s in arrays)}:'
-                ' each model gives one to each of the same configurations'
+                f'scores must be of one shape [c], not {[s.shape for s in arrays]}'
             )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
-    scale = {'scores': min_max, 'ranks': ranks, 'standard': standard}[by]
-    return np.sum([w * scale(s) for w, s in zip(shares, arrays)], axis=0)
+    return np.sum([w * WAYS[by](s) for w, s in zip(shares, arrays)], axis=0)
 
 
-def chosen_weights(
+def choose_weights(
     graphs: Sequence[ScoredGraph], quality: Callable[[np.ndarray, np.ndarray], float]
 ) -> list[float]:
     """Chooses the weights of two members in their mean, on graphs to validate on.
@@ -157,7 +157,7 @@ def chosen_weights(
     # Equal runtimes say nothing about an order.
     graphs = [graph for graph in graphs if np.ptp(graph.runtimes) > 0]
     if len({graph.program for graph in graphs}) == 1:
-        graphs = [part for graph in graphs for part in _parts(graph)]
+        graphs = [part for graph in graphs for part in _cut_configurations(graph)]
     if not graphs:
         return [1.0, 1.0]
     # [graphs] for each pair of weights of which the larger is 1.
@@ -190,7 +190,7 @@ def is_better(
 
     Args:
         runtimes: runtimes [c] of each graph.
-        quality: figure of a graph, as in `chosen_weights`.
+        quality: figure of a graph, as in `choose_weights`.
     """
     ours, theirs = (
         np.nan_to_num([quality(*graph) for graph in zip(scores, runtimes)]).mean()
@@ -199,9 +199,10 @@ def is_better(
     return bool(ours > theirs)
 
 
-def _parts(graph: ScoredGraph) -> list[ScoredGraph]:
+def _cut_configurations(graph: ScoredGraph) -> list[ScoredGraph]:
     """Cuts a graph's configurations into random parts, as if of different programs."""
     order = np.random.default_rng(0).permutation(len(graph.runtimes))
+    # At least two configurations in a part, or it has no order.
     parts = np.array_split(order, min(_PARTS, len(order) // 2))
     cut = [
         ScoredGraph(
@@ -223,13 +224,9 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
         raise ValueError('an ensemble needs at least one model')
     weights = np.ones(count) if weights is None else np.asarray(weights, np.float64)
     if weights.shape != (count,):
-        raise ValueError(
-            f'--weights: {text.count(weights.size, "weight")} for '
-            f'{text.count(count, "run")}'
-        )
+        raise ValueError(f'--weights must be {count}, one per run, not {weights.size}')
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(
-            '--weights should be numbers of at least 0, not all 0, not '
-            + ' '.join(f'{weight:g}' for weight in weights)
+            f'--weights must be at least 0, and not all 0, not {weights.tolist()}'
         )
     return weights / weights.sum()

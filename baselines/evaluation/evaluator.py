@@ -24,7 +24,7 @@ class Figures(dict):
     def __repr__(self) -> str:
         overall = self['overall']
         means = ', '.join(
-            f'{name} {text.cell(figure["mean"], ".4f")}'
+            f'{name} {text.format_value(figure["mean"], ".4f")}'
             for name, figure in overall.items()
             if isinstance(figure, dict) and 'mean' in figure
         )

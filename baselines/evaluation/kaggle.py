@@ -59,7 +59,7 @@ def combine(
         names = (*collections_lib.KAGGLE_NAMES, *(row.collection for row in predicted))
         for name in dict.fromkeys(names):  # collections that Kaggle lacks come last
             of_collection = [row for row in predicted if row.collection == name]
-            merged.rows.extend(map(_with_five_indices, of_collection))
+            merged.rows.extend(map(_fill_to_five, of_collection))
             merged.notes.append(f'{name}: {len(of_collection)} predicted')
     else:
         merged, kept = merge_into_template(rows, predicted), len(rows) - len(predicted)
@@ -106,7 +106,7 @@ def merge_into_template(
 
     Args:
         template: Kaggle's sample_submission.csv, or an earlier submission.
-        predicted: rows of different IDs; those of kernels get five indices.
+        predicted: rows of different IDs; rows of kernels are filled up to five indices.
 
     Raises:
         ValueError: predictions for IDs that the template lacks, or a layout row
@@ -123,9 +123,7 @@ def merge_into_template(
         # Of kernels only the first five count, however many there are.
         if row.is_tile or ranked == expected:
             continue
-        mismatch = (
-            f'{row.id} ranks {ranked} configurations, the template has {expected}'
-        )
+        mismatch = f'{row.id} ranks {ranked} configurations, the template {expected}'
         if ranked < expected:
             raise ValueError(f'{mismatch}: predict all configurations of the graph')
         # Two graphs have 1,001 configurations, of which the template lists 1,000.
@@ -141,9 +139,9 @@ def merge_into_template(
         if count and missing:
             warnings.append(
                 f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
-                f"keep the template's row: {text.listed(missing, 3)}"
+                f"keep the template's row: {text.list_names(missing, 3)}"
             )
-    merged = [_with_five_indices(predictions.get(row.id, row)) for row in template]
+    merged = [_fill_to_five(predictions.get(row.id, row)) for row in template]
     return Merged(merged, notes, warnings)
 
 
@@ -152,9 +150,8 @@ def check_ids(predicted: Collection[str], template: Container[str]) -> None:
     unknown = [row_id for row_id in predicted if row_id not in template]
     if unknown:
         raise ValueError(
-            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the '
-            f'template: {text.listed(unknown, 3)}: they belong to another data set '
-            'or split'
+            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the template'
+            f': {text.list_names(unknown, 3)}; it is of another data set or split'
         )
 
 
@@ -166,8 +163,7 @@ def _read_all(paths: Sequence[str]) -> list[submission.RankingRow]:
         for row in submission.read_predictions(path):
             if row.id in origin:
                 raise ValueError(
-                    f'{row.id} is predicted in both {origin[row.id]} and {path}: '
-                    'give one file per collection'
+                    f'{row.id} must be in one file, not in {origin[row.id]} and {path}'
                 )
             origin[row.id] = path
             rows.append(row)
@@ -181,12 +177,11 @@ def _find_template() -> str:
         if os.path.isfile(files.expand(path)):
             return path
     raise ValueError(
-        f'{TEMPLATE_NAME} is neither in the current folder nor in '
-        f'{TEMPLATE_FOLDERS[1]}: {_ADVICE}'
+        f'{TEMPLATE_NAME} is neither here nor in {TEMPLATE_FOLDERS[1]}: {_ADVICE}'
     )
 
 
-def _with_five_indices(row: submission.RankingRow) -> submission.RankingRow:
+def _fill_to_five(row: submission.RankingRow) -> submission.RankingRow:
     """Returns a row in which a kernel has the five indices that Kaggle wants."""
     if not row.is_tile:
         return row

@@ -1,12 +1,13 @@
 """Measures of a ranking of configurations: the published ones, computed exactly.
 
 A graph is a pair of 1-D arrays of one length c, its number of configurations:
-`scores` (what a model predicts, lower = faster; only their order matters) and
-`runtimes` (what was measured, in any one positive unit; tile runtimes are
-divided by their normalizers first).  This module does not use models or files.
+`scores` (predictions, lower = faster; only their order matters) and `runtimes`
+(measurements, positive, all in one unit; tile runtimes are divided by their normalizers
+first).  This module does not use models or files.
 """
 
 from collections.abc import Callable
+import functools
 import math
 from typing import Any, NamedTuple
 import warnings
@@ -16,7 +17,6 @@ from numpy.typing import ArrayLike
 import scipy  # loads `stats`, which takes a second, on first use
 
 from baselines.core import arrays
-from baselines.core import text
 
 Interval = tuple[float, float] | tuple[None, None]
 
@@ -28,13 +28,13 @@ _FEW_RANKS = 128  # whose pairs are compared all at once
 _FEW_SCORES = 512  # of which SciPy takes longer for Kendall's tau
 
 
-def places(scores: ArrayLike) -> np.ndarray:
+def rank_without_ties(scores: ArrayLike) -> np.ndarray:
     """Returns int64 [c]: the place of each configuration in `best_first`, from 0.
 
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.
     """
-    return np.argsort(arrays.best_first(scores))  # the inverse of a permutation
+    return np.argsort(arrays.order_by_score(scores))  # the inverse of a permutation
 
 
 def expected_best(
@@ -43,10 +43,10 @@ def expected_best(
     """Computes the expected cost of the cheapest of the k configurations ranked first.
 
     Equal scores do not imply an order, so every order of such configurations is taken
-    to be equally likely.  Of the n that share the k-th score, d = k - (those with a
-    lower one) are then drawn at random.  Sorted by cost, the first i of them are all
-    missed with probability S_i = C(n-i, d) / C(n, d), and the expectation is
-    v_1 + sum_i (v_{i+1} - v_i) S_i, where the v end with the cheapest configuration
+    to be equally likely.  Let n configurations share the k-th score, and m have a lower
+    one: then d = k - m of the n are drawn at random.  Sorted by cost, the first i of
+    them are all missed with probability S_i = C(n-i, d) / C(n, d), and the expectation
+    is v_1 + sum_i (v_{i+1} - v_i) S_i, where the v end with the cheapest configuration
     that has a lower score, if any.  S_i is S_{i-1} times a factor in [0, 1], so that
     nothing overflows.
 
@@ -61,13 +61,13 @@ def expected_best(
         ValueError: no score, not 1-D, or a NaN among them.
     """
     # Shapes: all [c] until `order` keeps the candidates, cheapest first.
-    scores, costs = arrays.checked_scores(scores), np.asarray(costs)
+    scores, costs = arrays.check_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
     last = np.partition(scores, k - 1)[k - 1]
     order = np.argsort(costs, kind='stable')
     order = order[scores[order] <= last]
-    # True for those that are taken in every order of the ties.
+    # True for the configurations that are taken in every order of the ties.
     certain = scores[order] < last
     drawn, tied = k - certain.sum(), len(order) - certain.sum()
     if certain.any():
@@ -95,7 +95,7 @@ def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     Raises:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
-    scores, runtimes = _checked(scores, runtimes)
+    scores, runtimes = _check_graph(scores, runtimes)
     return expected_best(scores, runtimes, k) / float(runtimes.min())
 
 
@@ -118,17 +118,18 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> tuple[int, int]:
     Raises:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
-    scores, runtimes = _checked(scores, runtimes)
+    scores, runtimes = _check_graph(scores, runtimes)
     _, ranks = np.unique(scores, return_inverse=True)
     # Within equal runtimes the scores fall, so no such pair can be ascending.
     ranks = ranks[np.lexsort((-ranks, runtimes))].astype(np.int64)
-    return _ascending_pairs(ranks)[0], math.comb(len(runtimes), 2) - _ties(runtimes)
+    total = math.comb(len(runtimes), 2) - _count_ties(runtimes)
+    return _count_ascending(ranks)[0], total
 
 
 def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
     """Returns the share of pairs in the right order; NaN if no two runtimes differ.
 
-    Arguments and errors as of `ordered_pairs`.
+    Arguments and errors are those of `ordered_pairs`.
     """
     correct, total = ordered_pairs(scores, runtimes)
     return correct / total if total else float('nan')
@@ -144,7 +145,7 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     Raises:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
-    scores, runtimes = _checked(scores, runtimes)
+    scores, runtimes = _check_graph(scores, runtimes)
     if scores.min() == scores.max() or runtimes.min() == runtimes.max():
         return float('nan')
     if len(scores) > _FEW_SCORES:
@@ -156,12 +157,13 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
         return float(scipy.stats.kendalltau(scores, runtimes)[0])
     # The same number, without the import of SciPy's, its checks and its p-value.
     correct, total = ordered_pairs(scores, runtimes)
-    pairs, of_scores = math.comb(len(scores), 2), _ties(scores)
+    pairs, of_scores = math.comb(len(scores), 2), _count_ties(scores)
     # Of the pairs in `total`, these have equal scores.
     both = np.unique(scores, return_inverse=True)[1] * len(scores)
-    tied = of_scores - _ties(both + np.unique(runtimes, return_inverse=True)[1])
+    tied = of_scores - _count_ties(both + np.unique(runtimes, return_inverse=True)[1])
+    # Concordant less discordant pairs: correct - (total - tied - correct).
     tau = (2 * correct + tied - total) / math.sqrt(pairs - of_scores) / math.sqrt(total)
-    return min(1.0, max(-1.0, tau))
+    return min(1.0, max(-1.0, tau))  # rounding may exceed the bounds
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
@@ -234,7 +236,7 @@ def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
     if len(sizes) == 1:
         return None, None
     rng = np.random.default_rng(0)
-    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
+    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))  # groups
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
@@ -247,8 +249,9 @@ class Measure(NamedTuple):
     title: str  # the head of its column
     # (scores, runtimes) -> the figure; NaN where it is not defined
     of_graph: Callable[[np.ndarray, np.ndarray], float]
-    # runtimes -> what random scores are expected to get
-    of_random: Callable[[np.ndarray], float]
+    # what random scores are expected to get; None: as equal scores, of which `of_graph`
+    # takes the expectation over all orders
+    random: float | None = None
     legend: str = ''  # what the title means; measures may share one
     final: str = ''  # its name among the final errors of a training; '' if it is none
     # how many of the configurations ranked first it looks at; None: at all
@@ -261,6 +264,12 @@ class Measure(NamedTuple):
         """1 if more is better, else -1."""
         return 1 if self.more_is_better else -1
 
+    def of_random(self, runtimes: np.ndarray) -> float:
+        """Computes the figure that random scores are expected to get."""
+        if self.random is not None:
+            return self.random
+        return self.of_graph(np.zeros(len(runtimes)), runtimes)
+
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
     """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
@@ -268,99 +277,80 @@ def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
 
 
-def _top_k_measure(k: int) -> Measure:
-    """Returns the measure of `top_k_error`."""
-    return Measure(
+_TOP_K = [
+    Measure(
         f'top_{k}_error',
         f'top-{k}',
-        lambda scores, runtimes: top_k_error(scores, runtimes, k),
-        lambda runtimes: random_top_k_error(runtimes, k),
-        'top-k: (best of the k ranked first - best) / best.',
+        functools.partial(top_k_error, k=k),
+        legend='top-k: (best of the k ranked first - best) / best.',
         final=str(k),
         first=k,
     )
-
-
-def _slowdown_measure(k: int) -> Measure:
-    """Returns the measure of `slowdown`."""
-    return Measure(
+    for k in (1, 5, 10)
+]
+_SLOWDOWNS = [
+    Measure(
         f'slowdown_{k}',
         f'slowd@{k}',
-        lambda scores, runtimes: slowdown(scores, runtimes, k),
-        lambda runtimes: 1.0 + random_top_k_error(runtimes, k),
-        'slowd@k: best of the k ranked first / best.',
+        functools.partial(slowdown, k=k),
+        legend='slowd@k: best of the k ranked first / best.',
         final=str(k),
         first=k,
     )
-
-
-_OPA = Measure(
-    'opa', 'OPA', ordered_pair_accuracy, lambda runtimes: 0.5, more_is_better=True
-)
-_TAU = Measure(
-    'kendall_tau', 'tau', _tau_or_chance, lambda runtimes: 0.0, more_is_better=True
-)
+    for k in (1, 10, 100)
+]
+_OPA = Measure('opa', 'OPA', ordered_pair_accuracy, random=0.5, more_is_better=True)
+_TAU = Measure('kendall_tau', 'tau', _tau_or_chance, random=0.0, more_is_better=True)
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',
     # Five choices that all take more than twice the best runtime count negative.
     lambda scores, runtimes: 2.0 - slowdown(scores, runtimes, 5),
-    lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
-    'Kaggle: 1 - top-5.',
+    legend='Kaggle: 1 - top-5.',
     first=5,
     more_is_better=True,
 )
 
 # What is reported, in order.  Add a new measure here.
 MEASURES: dict[str, list[Measure]] = {
-    'tile': [*map(_top_k_measure, (1, 5, 10)), _OPA, _TAU, _KAGGLE],
-    'layout': [
-        _TAU._replace(final='kendall_tau'),
-        *map(_slowdown_measure, (1, 10, 100)),
-        _OPA,
-    ],
+    'tile': [*_TOP_K, _OPA, _TAU, _KAGGLE],
+    'layout': [_TAU._replace(final='kendall_tau'), *_SLOWDOWNS, _OPA],
 }
 
 
-def measure_of(task: str, key: str) -> Measure:
+def find_measure(task: str, key: str) -> Measure:
     """Returns the measure of a task, 'tile' or 'layout', with a key."""
     [measure] = [m for m in MEASURES[task] if m.key == key]
     return measure
 
 
-def _ties(values: np.ndarray) -> int:
+def _count_ties(values: np.ndarray) -> int:
     """Counts the pairs of equal values."""
     _, counts = np.unique(values, return_counts=True)
     return sum(math.comb(count, 2) for count in counts.tolist())
 
 
-def _ascending_pairs(ranks: np.ndarray) -> tuple[int, np.ndarray]:
+def _count_ascending(ranks: np.ndarray) -> tuple[int, np.ndarray]:
     """Counts i < j with ranks[i] < ranks[j] by merge sort; and sorts the ranks."""
     if len(ranks) <= _FEW_RANKS:
         return int(np.triu(ranks[:, np.newaxis] < ranks).sum()), np.sort(ranks)
     middle = len(ranks) // 2
-    first, sorted_first = _ascending_pairs(ranks[:middle])
-    second, sorted_second = _ascending_pairs(ranks[middle:])
+    first, sorted_first = _count_ascending(ranks[:middle])
+    second, sorted_second = _count_ascending(ranks[middle:])
     between = int(np.searchsorted(sorted_first, sorted_second).sum())
     # A stable sort is fast where its input is two sorted parts.
     merged = np.sort(np.concatenate([sorted_first, sorted_second]), kind='stable')
     return first + second + between, merged
 
 
-def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _check_graph(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, ...]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
-    scores, runtimes = arrays.checked_scores(scores), _checked_runtimes(runtimes)
+    scores = arrays.check_scores(scores)
+    why = 'must be positive (files of the test split have no runtimes, only 0)'
+    is_valid = lambda x: np.isfinite(x) & (x > 0)
+    runtimes = arrays.check_numbers(runtimes, 'runtime', is_valid, why)
     if scores.shape != runtimes.shape:
         raise ValueError(
-            f'{text.count(len(scores), "score")} for '
-            f'{text.count(len(runtimes), "runtime")}: each configuration needs one of '
-            'both'
+            f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'
         )
     return scores, runtimes
-
-
-def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
-    why = 'must be positive (files of the test split have no runtimes, only 0)'
-    return arrays.checked_numbers(
-        runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why
-    )

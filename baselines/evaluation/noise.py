@@ -31,7 +31,7 @@ class Noise(NamedTuple):
 
 
 def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
-    """Measures the noise of a graph, and what it leaves to a perfect model.
+    """Measures the noise of a graph, and the tau that a perfect model would reach.
 
     Measured runtimes vary more than true ones, by the noise, so means of measurements
     are corrected by Tweedie's formula (Efron, "Tweedie's Formula and Selection Bias",
@@ -65,7 +65,8 @@ def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | 
     # Where each repeated group begins among `again`, sorted by group.
     starts = np.cumsum(sizes[sizes > 1]) - sizes[sizes > 1]
     kept = rng.permutation(len(sizes))[:MAX_DRAWN]
-    true = np.repeat(_denoised(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
+    denoised = _denoise_means(means[kept], std / np.sqrt(sizes[kept]))
+    true = np.repeat(denoised, sizes[kept])
     twice, ceiling = [], []
     for _ in range(_DRAWINGS):
         # Two measurements of each repeated configuration, drawn at random: the first
@@ -77,11 +78,11 @@ def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | 
         measured = np.exp(true + std * rng.normal(size=len(true)))
         ceiling.append(metrics.kendall_tau(true, measured))
     return Noise(
-        len(starts), repeats, std, _mean_of_defined(twice), _mean_of_defined(ceiling)
+        len(starts), repeats, std, _average_defined(twice), _average_defined(ceiling)
     )
 
 
-def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+def _denoise_means(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """Estimates true values by Tweedie's formula: means of the measured means nearby.
 
     Args:
@@ -90,11 +91,12 @@ def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """
     if not stds.any():
         return means
+    # [n, n]: the density of the noise around each mean, at all others.
     weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
     return (weights @ means) / weights.sum(axis=1)
 
 
-def _mean_of_defined(taus: Sequence[float]) -> float | None:
+def _average_defined(taus: Sequence[float]) -> float | None:
     """Averages the taus that are not NaN; None without any."""
     defined = [tau for tau in taus if not np.isnan(tau)]
     return float(np.mean(defined)) if defined else None

@@ -32,9 +32,15 @@ class GraphResult(NamedTuple):
     estimate: np.ndarray | None = None
     # the compiler's default configuration, to compare with; None where it is not known
     default: int | None = None
-    # how many of those with the lowest scores are in order, the others being unknown;
-    # None: all
+    # number of configurations with the lowest scores whose order is known; None: all
     first: int | None = None
+
+    def rank_default_first(self) -> np.ndarray:
+        """Returns scores, int64 [c], of the default as the first choice.
+
+        The others are equal, and so in a random order.
+        """
+        return (np.arange(len(self.runtimes)) != self.default).astype(int)
 
 
 class Grouping(NamedTuple):
@@ -54,7 +60,7 @@ _MOST_ROWS = 30  # of programs in a table
 
 # By task.
 GROUPINGS = {
-    'tile': Grouping('kernel', 'program', families.program_of_kernel),
+    'tile': Grouping('kernel', 'program', families.find_program),
     'layout': Grouping('graph', 'graph', str),
 }
 
@@ -114,7 +120,7 @@ def summarise(
     # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
     for result, reference in itertools.zip_longest(results, references):
-        with text.located(text.printable(result.graph_id)):
+        with text.locate_errors(text.printable(result.graph_id)):
             reference = reference or measure_reference(task_name, result)
             figures.append(_measure_graph(task_name, result, protocol, reference))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
@@ -134,7 +140,7 @@ def summarise(
     }
 
 
-def final_error(task_name: str, results: Sequence[GraphResult]) -> dict[str, float]:
+def measure_errors(task_name: str, results: Sequence[GraphResult]) -> dict[str, float]:
     """Measures the errors of a split that a run file keeps.
 
     Returns:
@@ -152,7 +158,7 @@ def final_error(task_name: str, results: Sequence[GraphResult]) -> dict[str, flo
 
 
 def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
-    """Says in a sentence how much faster chosen tile sizes make kernels.
+    """Describes in a sentence how much faster chosen tile sizes make kernels.
 
     Speed-ups are geometric means over kernels.
 
@@ -189,7 +195,7 @@ def format_final_error(task_name: str, errors: dict[str, float]) -> str:
 
 
 def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
-    """Measures what a graph's scores are compared with, the same for all models.
+    """Measures the references of a graph's scores, which are the same for all models.
 
     Returns:
         By key of a measure a dict: `random`, `default`, and `estimate` where there is
@@ -203,9 +209,8 @@ def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
             figure['estimate'] = of_estimate
         figure['default'] = np.nan
         if measure.first and result.default is not None:
-            # Scores that are equal but for the default: the others are random.
-            others = (np.arange(len(runtimes)) != result.default).astype(int)
-            figure['default'] = measure.of_graph(others, runtimes)
+            default_first = result.rank_default_first()
+            figure['default'] = measure.of_graph(default_first, runtimes)
     if result.configurations is not None:
         figures['noise'] = noise.estimate_noise(runtimes, result.configurations)
     return figures
@@ -228,7 +233,7 @@ def _measure_graph(
         'configurations': len(runtimes),
     }
     # The published script breaks ties by position: equal scores keep their order.
-    untied = metrics.places(scores) if protocol == PUBLISHED else scores
+    untied = metrics.rank_without_ties(scores) if protocol == PUBLISHED else scores
     for measure in metrics.MEASURES[task_name]:
         mean = measure.of_graph(untied if measure.first else scores, runtimes)
         if result.first is not None and (measure.first or np.inf) > result.first:
@@ -254,15 +259,15 @@ def _summarise_group(
     }
     for key in graphs[0]:
         if key not in ('pairs', 'configurations', 'noise'):
-            group[key] = _mean_with_interval(
+            group[key] = _average_measure(
                 [graph[key] for graph in graphs], np.asarray(units)
             )
     if any('noise' in graph for graph in graphs):
-        group['noise'] = _mean_noise(graphs)
+        group['noise'] = _average_noise(graphs)
     return group
 
 
-def _mean_with_interval(
+def _average_measure(
     figures: Sequence[dict[str, float]], units: np.ndarray
 ) -> text.JsonObject:
     """Averages a measure where it is defined; the interval draws whole `units`."""
@@ -285,7 +290,7 @@ def _mean_with_interval(
     return {**ends, **means, 'graphs': len(table)}
 
 
-def _mean_noise(graphs: list[text.JsonObject]) -> text.JsonObject | None:
+def _average_noise(graphs: list[text.JsonObject]) -> text.JsonObject | None:
     """Averages the noise of graphs that were measured repeatedly; adds up its counts.
 
     Returns:
@@ -334,41 +339,41 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     noisy = overall.get('noise')
 
     def cells(group: text.JsonObject, field: str = 'mean') -> list[str]:
-        figures = [text.cell(group[m.key][field], m.show) for m in measures]
+        figures = [text.format_value(group[m.key][field], m.show) for m in measures]
         if noisy:
             limits = field == 'mean' and group['noise'] or {}
             taus = [limits.get('tau_twice'), limits.get('tau_ceiling')]
-            figures[1:1] = [text.cell(tau, '.3f') for tau in taus]
+            figures[1:1] = [text.format_value(tau, '.3f') for tau in taus]
         return figures
 
     titles = [m.title for m in measures]
     head = [grouping.group * by_group, f'{grouping.graph}s', 'configs', *titles]
     if noisy:
         head[4:4] = ['again', 'ceiling']
-    groups = _worst(summary) if by_group else {}
-    body = [[name, *_counts(group), *cells(group)] for name, group in groups.items()]
+    groups = _select_worst(summary) if by_group else {}
+    body = [[name, *show_size(group), *cells(group)] for name, group in groups.items()]
     interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
-        ['all', *_counts(overall), *cells(overall)],
+        ['all', *show_size(overall), *cells(overall)],
         [f'{interval}, from', '', '', *cells(overall, 'low')],
         [f'{interval}, to', '', '', *cells(overall, 'high')],
     ]
-    for title, field in references(summary).items():
+    for title, field in list_references(summary).items():
         foot.append([title, '', '', *cells(overall, field)])
     rules = sorted({1, 1 + len(body)})
-    lines = text.table([head, *body, *foot], rules=rules, width=text.WIDTH)
+    lines = text.format_table([head, *body, *foot], rules=rules, width=text.WIDTH)
     others = len(summary['groups']) - len(groups)
     if others and by_group:
         of_all = text.count(len(summary['groups']), grouping.group)
         by = ORDERED_BY[summary['task']][1]
         lines += ['', f'The {len(groups)} worst of {of_all} by {by}; --json has all.']
     if summary.get('protocol') == PUBLISHED:
-        lines += ['', *_as_published(overall)]
-    return '\n'.join(lines + _remarks(summary))
+        lines += ['', *_format_as_published(overall)]
+    return '\n'.join(lines + _format_remarks(summary))
 
 
-def references(summary: text.JsonObject) -> dict[str, str]:
-    """Returns what a model is compared with: title -> field of a measure."""
+def list_references(summary: text.JsonObject) -> dict[str, str]:
+    """Returns the references in a summary: title -> field of a measure."""
     measures, overall = metrics.MEASURES[summary['task']], summary['overall']
     fields = {'random choice': 'random'}
     if any('estimate' in overall[m.key] for m in measures):
@@ -378,11 +383,11 @@ def references(summary: text.JsonObject) -> dict[str, str]:
     return fields
 
 
-def explain(summary: text.JsonObject) -> list[str]:
+def explain_titles(summary: text.JsonObject) -> list[str]:
     """Returns lines that explain the titles of a table's columns and rows."""
     measures = metrics.MEASURES[summary['task']]
     lines = ['  '.join(dict.fromkeys(m.legend for m in measures if m.legend))]
-    if 'default and random' in references(summary):
+    if 'default and random' in list_references(summary):
         lines.append(
             "default and random: XLA's default is the first choice, the others are "
             'random.'
@@ -390,12 +395,12 @@ def explain(summary: text.JsonObject) -> list[str]:
     return lines
 
 
-def _worst(summary: text.JsonObject) -> text.JsonObject:
+def _select_worst(summary: text.JsonObject) -> text.JsonObject:
     """Returns the groups of a summary, or the worst of many, in their order."""
     groups, (key, _) = summary['groups'], ORDERED_BY[summary['task']]
     if len(groups) <= _MOST_ROWS:
         return groups
-    sign = metrics.measure_of(summary['task'], key).sign
+    sign = metrics.find_measure(summary['task'], key).sign
 
     def quality(name: str) -> float:
         mean = groups[name][key]['mean']
@@ -405,9 +410,9 @@ def _worst(summary: text.JsonObject) -> text.JsonObject:
     return {name: group for name, group in groups.items() if name in worst}
 
 
-def _as_published(overall: text.JsonObject) -> list[str]:
+def _format_as_published(overall: text.JsonObject) -> list[str]:
     """Returns the figures in the form in which the published script prints them."""
-    tau = text.cell(overall['kendall_tau']['mean'], '.4f')
+    tau = text.format_value(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
     return [
         'As published, on 1,000 listed configurations of each graph, where slowdown@k '
@@ -418,11 +423,11 @@ def _as_published(overall: text.JsonObject) -> list[str]:
     ]
 
 
-def _remarks(summary: text.JsonObject) -> list[str]:
+def _format_remarks(summary: text.JsonObject) -> list[str]:
     """Returns the lines below a table, which explain its figures."""
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
-    pooled = text.cell(overall['opa_pooled'], '.3f')
-    legend, *others = explain(summary)
+    pooled = text.format_value(overall['opa_pooled'], '.3f')
+    legend, *others = explain_titles(summary)
     remarks = [
         legend,
         f'OPA is the mean over {grouping.graph}s; all pairs pooled: {pooled}.',
@@ -430,23 +435,22 @@ def _remarks(summary: text.JsonObject) -> list[str]:
     ]
     noisy = overall.get('noise')
     if noisy:
-        remarks += _noise_remarks(noisy)
+        remarks += _format_noise(noisy)
     # A graph whose runtimes are all equal has no order.
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     remarks += others
     if left_out and overall['opa_pooled'] is not None:
         remarks.append(
-            f'OPA and tau leave out {left_out} of '
-            f'{text.count(overall["graphs"], grouping.graph)}, whose runtimes are all '
-            'equal.'
+            f'OPA and tau leave out {left_out} of {overall["graphs"]:,} '
+            f'{grouping.graph}s, whose runtimes are all equal.'
         )
     return ['', *remarks]
 
 
-def _noise_remarks(noisy: text.JsonObject) -> list[str]:
+def _format_noise(noisy: text.JsonObject) -> list[str]:
     """Returns the lines on the noise of repeated measurements."""
-    agree = text.cell(noisy['tau_twice'], '.2f')
-    ceiling = text.cell(noisy['tau_ceiling'], '.2f')
+    agree = text.format_value(noisy['tau_twice'], '.2f')
+    ceiling = text.format_value(noisy['tau_ceiling'], '.2f')
     return [
         f'Noise: {text.count(noisy["repeated"], "configuration")} of '
         f'{text.count(noisy["graphs"], "graph")} measured again, '
@@ -457,6 +461,6 @@ def _noise_remarks(noisy: text.JsonObject) -> list[str]:
     ]
 
 
-def _counts(group: text.JsonObject) -> list[str]:
+def show_size(group: text.JsonObject) -> list[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

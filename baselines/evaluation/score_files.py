@@ -86,8 +86,7 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
     }
     if not chosen:
         raise ValueError(
-            f'{path}: ranks no graph of {collection}, but of {rows[0].collection}; '
-            'choose one with --collection'
+            f'{path}: ranks {rows[0].collection}, not {collection}; see --collection'
         )
     _check_known(path, [*chosen], collection, counts)
     most = submission.TILE_CHOICES if collection.startswith('tile') else sys.maxsize
@@ -97,9 +96,8 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
         needed = min(most, count)
         if len(configs) < needed or max(configs) >= count:
             raise ValueError(
-                f'{path}: {graph_id} has {text.count(count, "configuration")}, of '
-                f'which {needed} should be ranked; here are {len(configs)}, up to '
-                f'number {max(configs)}'
+                f'{path}: {graph_id} must rank {needed} of {count} configurations, not '
+                f'{len(configs)}, up to number {max(configs)}'
             )
         scores[graph_id] = np.full(count, len(configs), np.float64)
         scores[graph_id][configs] = np.arange(len(configs))
@@ -111,7 +109,7 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
 def _check_known(
     path: str, graph_ids: Sequence[str], collection: str, counts: Mapping[str, int]
 ) -> None:
-    """Raises ValueError unless there are graphs, and all are of the split."""
+    """Raises ValueError unless a file has graphs, all of which are in the split."""
     unknown = [graph_id for graph_id in graph_ids if graph_id not in counts]
     if unknown:
         raise ValueError(

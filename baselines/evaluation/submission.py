@@ -47,7 +47,7 @@ class RankingRow(NamedTuple):
 
     @property
     def is_tile(self) -> bool:
-        """Whether it is of a kernel: five indices are ranked, not all."""
+        """Whether the row ranks a kernel, and so five indices instead of all."""
         return self.id.startswith('tile:')
 
 
@@ -56,19 +56,10 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> RankingRow:
 
     Args:
         collection: such as 'layout:xla:random'.
-        order: configuration indices, best first (`arrays.best_first(scores)`);
+        order: configuration indices, best first (`arrays.order_by_score(scores)`);
             of a kernel the best five are kept.
-
-    Raises:
-        ValueError: `order` holds no integers, or has another shape.
     """
-    order = np.asarray(order)
-    if order.ndim != 1 or order.size and order.dtype.kind not in 'iu':
-        raise ValueError(
-            f'a ranking holds integers of shape [c], not {order.dtype} of shape '
-            f'{order.shape}'
-        )
-    row = RankingRow(f'{collection}:{graph_id}', tuple(order.tolist()))
+    row = RankingRow(f'{collection}:{graph_id}', tuple(np.asarray(order).tolist()))
     if row.is_tile:
         row = row._replace(configs=row.configs[:TILE_CHOICES])
     return row
@@ -83,7 +74,7 @@ def make_rows(
         scored: scores of each graph, [configurations]; lower is faster.
     """
     return [
-        make_row(collection, graph_id, arrays.best_first(scores))
+        make_row(collection, graph_id, arrays.order_by_score(scores))
         for graph_id, scores in zip(graph_ids, scored)
     ]
 
@@ -103,7 +94,7 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
     if min(configs) < 0:
         raise ValueError(f'{row.id}: index {min(configs)} is negative')
     if row.is_tile and padded:
-        configs = configs[: _length_without(configs, configs[0])]
+        configs = configs[: _count_before_filler(configs, configs[0])]
     if len(set(configs)) < len(configs):
         values, counts = np.unique(configs, return_counts=True)
         twice = int(values[np.argmax(counts > 1)])
@@ -112,12 +103,11 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
         ranked = set(configs)
         missing = next(i for i in range(len(configs)) if i not in ranked)
         raise ValueError(
-            f'{row.id}: index {max(configs)} is ranked but {missing} is not: a '
-            'layout row ranks every configuration'
+            f'{row.id}: index {max(configs)} is ranked, so {missing} must be, too'
         )
 
 
-def _length_without(configs: Sequence[int], filler: int) -> int:
+def _count_before_filler(configs: Sequence[int], filler: int) -> int:
     """Returns how many indices precede repeats of `filler` at the end."""
     length = len(configs)
     while length and configs[length - 1] == filler:
@@ -125,14 +115,14 @@ def _length_without(configs: Sequence[int], filler: int) -> int:
     return length if filler in configs[:length] else length + 1
 
 
-def _without_zeros(row: RankingRow) -> RankingRow:
+def _drop_zeros(row: RankingRow) -> RankingRow:
     """Drops zeros at the end of a kernel's row that follow an earlier 0.
 
     The published code and the course's script fill up short rows with them.
     """
     if not row.is_tile or row.configs[-1:] != (0,):
         return row
-    return row._replace(configs=row.configs[: _length_without(row.configs, 0)])
+    return row._replace(configs=row.configs[: _count_before_filler(row.configs, 0)])
 
 
 def write_predictions(
@@ -201,15 +191,15 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
         raise ValueError(f'{path}, line {number}: this is not text') from None
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
-    if ','.join(_fields(lines[0])) != HEADER:
-        raise ValueError(f'{path}, line 1: is {_shown(lines[0])}, must be {HEADER}')
+    if ','.join(_split_fields(lines[0])) != HEADER:
+        raise ValueError(f'{path}, line 1: {_quote_line(lines[0])} must be {HEADER}')
     rows: list[RankingRow] = []
     seen: dict[str, int] = {}
     filled = 0
     for number, line in enumerate(lines[1:], 2):
-        with text.located(f'{path}, line {number}'):
-            parsed = _parse(line)
-            row = _without_zeros(parsed)
+        with text.locate_errors(f'{path}, line {number}'):
+            parsed = _parse_line(line)
+            row = _drop_zeros(parsed)
             check_row(row, padded)
             if row.id in seen:
                 raise ValueError(f'{row.id} was ranked in line {seen[row.id]} already')
@@ -226,27 +216,27 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     return rows
 
 
-def _fields(line: str) -> list[str]:
+def _split_fields(line: str) -> list[str]:
     """Splits a line at commas; removes spaces and quotes around each field."""
     return [_QUOTES.sub(r'\1', field.strip()) for field in line.split(',')]
 
 
-def _parse(line: str) -> RankingRow:
+def _parse_line(line: str) -> RankingRow:
     """Parses a line; raises ValueError unless it is a valid row."""
-    fields = _fields(line)
+    fields = _split_fields(line)
     if len(fields) != 2:
         columns = text.count(len(fields), 'column')
-        raise ValueError(f'{columns} in {_shown(line)}, must be 2')
+        raise ValueError(f'{columns} in {_quote_line(line)}, must be 2')
     if '"' in ''.join(fields):
-        raise ValueError(f'quotes in {_shown(line)} must be around one field each')
+        raise ValueError(f'quotes in {_quote_line(line)} must be around one field each')
     indices = fields[1].split(';') if fields[1] else []
     for index in indices:
         if not _INDEX.fullmatch(index):
-            raise ValueError(f'{fields[0]}: {_shown(index)} is not an index')
+            raise ValueError(f'{fields[0]}: {_quote_line(index)} is not an index')
     return RankingRow(fields[0], tuple(map(int, indices)))
 
 
-def _shown(content: str) -> str:
+def _quote_line(content: str) -> str:
     """Quotes the beginning of a line."""
     content = content.strip()
     return repr(content if len(content) <= 40 else f'{content[:40]}...')

@@ -16,16 +16,16 @@ BEGINNINGS = ('{', *(f'{name},' for name in collections.NAMES), ',A,B,')
 
 def check_ending(path: str) -> None:
     """Raises ValueError unless a file of that name can be written."""
-    if not is_json(path) and _ending(path) != '.csv':
-        raise ValueError(f'--output {path}: should end in .json or .csv')
+    if not is_json(path) and _read_ending(path) != '.csv':
+        raise ValueError(f'--output {path}: must end in .json or .csv')
 
 
 def is_json(path: str) -> bool:
-    """Returns whether `write` writes JSON to a file of that name."""
-    return _ending(path) in ('.json', '')
+    """Returns whether `write_tables` writes JSON to a file of that name."""
+    return _read_ending(path) in ('.json', '')
 
 
-def write(path: str, tables: Sequence[Table], content: text.JsonObject) -> None:
+def write_tables(path: str, tables: Sequence[Table], content: text.JsonObject) -> None:
     """Writes tables, or JSON with the full content.
 
     Args:
@@ -46,5 +46,5 @@ def write(path: str, tables: Sequence[Table], content: text.JsonObject) -> None:
             writer.writerows(table)
 
 
-def _ending(path: str) -> str:
+def _read_ending(path: str) -> str:
     return os.path.splitext(path)[1].lower()

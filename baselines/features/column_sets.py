@@ -4,7 +4,7 @@
     columns = sets['tile'](nodes)(kernels, configs)  # [rows, len(sets['tile'].names)]
 
 A set is a module with a class `Columns`: `<name>_columns` of `features.tpu`, or an
-entry point of another distribution; `registry.column_sets` lists them.
+entry point of another distribution; `registry.find_column_sets` lists them.
 """
 
 import abc
@@ -63,7 +63,7 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     Raises:
         ValueError: there is no such set.
     """
-    modules, more = registry.column_sets(), extensions.more_columns()
+    modules, more = registry.find_column_sets(), extensions.more_columns()
     found = {}
     for name in modules if names is None else names:
         module = registry.resolve(name, modules, 'column set', more)
@@ -71,7 +71,7 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     return dict(sorted(found.items(), key=lambda item: item[1].position))
 
 
-def machine_of(store: splits.PackedSplit) -> str:
+def detect_machine(store: splits.PackedSplit) -> str:
     """Returns the machine whose tiles most kernels of a split have: 'tpu' or 'cpu'.
 
     On a CPU bounds count elements: the largest output tile is the whole output.
@@ -87,7 +87,7 @@ def machine_of(store: splits.PackedSplit) -> str:
 
 
 def read_extra(names: Iterable[str]) -> bool:
-    """Returns whether any of these sets or columns is of a set that `reads_extra`."""
+    """Returns whether any of these sets or columns needs `node_feat_extra`."""
     asked = {*names}
     sets = find().items()
     return any(s.reads_extra and asked & {name, *s.names} for name, s in sets)

@@ -21,9 +21,10 @@ from baselines.hlo import schema
 
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
-# Rows that are computed at a time: all that is computed of them stays in cache.
+# Rows that are computed at a time: intermediate results stay in the cache.
 _CHUNK = 1 << 11
-_KEPT = 1 << 29  # bytes of a table whose rows are kept; unread ones take no memory
+# Bytes of the largest table that is kept; rows take memory once they are written.
+_KEPT = 1 << 29
 
 
 class TileTable:
@@ -53,36 +54,34 @@ class TileTable:
             _require('config_feat', store.config_feat, schema.TILE, chosen)
             nodes = kernel_nodes.KernelNodes(store)
             self._computed = [columns(nodes) for columns in chosen.values()]
-        # Every epoch reads the rows of a split again, and trees those of a graph model:
-        # [C, names], of which bool [C] are computed.
+        # Every epoch reads the rows of a split again, and trees read a graph model's:
+        # [C, names], and bool [C], whether a row is computed.
         self._kept = self._is_kept = np.empty(0)
         count = len(store.config_feat)
         if count * len(self.names) * 4 <= _KEPT:
             self._kept = np.empty((count, len(self.names)), np.float32)
             self._is_kept = np.zeros(count, bool)
 
-    def rows(self, rows: np.ndarray, raw: np.ndarray | None = None) -> np.ndarray:
+    def rows(self, rows: np.ndarray) -> np.ndarray:
         """Computes rows: float32 [r, len(names)].
 
         Args:
             rows: int64 [r], rows of `config_feat`.
-            raw: float32 [r, 24], if it was read before.
         """
         if not len(self._is_kept):
-            return self._compute(rows, raw)
+            return self._compute(rows)
         missing = rows[~self._is_kept[rows]]
         self._kept[missing] = self._compute(missing)
         self._is_kept[missing] = True
         return self._kept[rows]
 
-    def _compute(self, rows: np.ndarray, raw: np.ndarray | None = None) -> np.ndarray:
+    def _compute(self, rows: np.ndarray) -> np.ndarray:
         """Computes rows that are not kept; see `rows`."""
-        raw = self._store.config_feat[rows] if raw is None else raw
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
         table = np.empty((len(rows), len(self.names)), np.float32)
         for first in range(0, len(rows) if self.sets else 0, _CHUNK):
             chunk = slice(first, first + _CHUNK)
-            configs = raw[chunk].astype(np.float64)
+            configs = self._store.config_feat[rows[chunk]].astype(np.float64)
             columns = [part(kernels[chunk], configs) for part in self._computed]
             np.concatenate(columns, axis=1, out=table[chunk], casting='same_kind')
         return table
@@ -107,7 +106,7 @@ class TileTable:
         counts = store.config_counts[kernels]
         # Ragged: the rows of all kernels, end to end.
         taken = np.minimum(counts, _DRAWN)
-        place = arrays.ranges(np.zeros_like(taken), taken)
+        place = arrays.concatenate_ranges(np.zeros_like(taken), taken)
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
         rows = np.repeat(store.config_offsets[kernels], taken)
         columns = self.rows(rows + (place * step).astype(np.int64))

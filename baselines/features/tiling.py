@@ -46,7 +46,7 @@ def cut_dimensions(
     return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
 
 
-def reverse(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def reverse_dimensions(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Reverses lists of dimensions: the last one that is above 0 comes first.
 
     Args:
@@ -59,8 +59,8 @@ def reverse(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(rank - 1 - place, 0, schema.RANK - 1), place < rank
 
 
-def vector_operations(opcodes: np.ndarray) -> np.ndarray:
+def count_vector_operations(opcodes: np.ndarray) -> np.ndarray:
     """Returns the operations for an element of a result: float64 [n] of opcodes [n]."""
-    is_transcendental = np.isin(opcodes, schema.opcode_numbers(_TRANSCENDENTAL))
+    is_transcendental = np.isin(opcodes, schema.find_opcode_numbers(_TRANSCENDENTAL))
     cost = np.where(is_transcendental, _TRANSCENDENTAL_COST, 1.0)
-    return np.where(np.isin(opcodes, schema.opcode_numbers(_FREE)), 0.0, cost)
+    return np.where(np.isin(opcodes, schema.find_opcode_numbers(_FREE)), 0.0, cost)

@@ -47,11 +47,12 @@ class TreeTable:
         shared: tile_table.TileTable | None = None,
     ):
         self._store = store
-        own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
-        kernel_names = _kernel_names(store)
+        width = store.config_feat.shape[1]
+        own = [f'config_{name}' for name in _name_columns(schema.TILE, width)]
+        kernel_names = _name_kernel_columns(store)
         if names is None:
             # Sets for a TPU read bounds as registers; those for a CPU may be missing.
-            fitting = registry.column_sets(column_sets.machine_of(store))
+            fitting = registry.find_column_sets(column_sets.detect_machine(store))
             sets = column_sets.find(fitting or ['tile'])
             names = [name for columns in sets.values() for name in columns.names]
             if 'tile' in sets:
@@ -73,7 +74,7 @@ class TreeTable:
                     f'{store.source}: there is no column {name[:40]!r}, which the '
                     f'trees look at; grow them again{extensions.more_columns()}'
                 )
-        # Names may come in any order: `_places` says where each block's columns go.
+        # Names may come in any order: `_places` has the places of each block's columns.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
         self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
         self._columns = [column[inside] for inside in self._places]
@@ -81,7 +82,7 @@ class TreeTable:
         # Means over all nodes take time, and most trees of measured kernels read none.
         self._kernels = np.empty((0, len(store)), np.float32)
         if len(of_kernels):
-            self._kernels = _kernel_columns(store).T[of_kernels]
+            self._kernels = _compute_kernel_columns(store).T[of_kernels]
 
     @property
     def counts(self) -> np.ndarray:
@@ -96,8 +97,7 @@ class TreeTable:
             configs: int64 [r], the configuration of the kernel in the same place.
         """
         rows = self._store.config_offsets[graphs] + configs
-        raw = self._store.config_feat[rows]
-        parts = raw, self._table.rows(rows, raw)
+        parts = self._store.config_feat[rows], self._table.rows(rows)
         table = np.empty((len(self.names), len(rows)), np.float32)
         for place, columns, part in zip(self._places, self._columns, parts):
             table[place] = part.T[columns]
@@ -105,17 +105,17 @@ class TreeTable:
         return table.T
 
 
-def _kernel_names(store: tile_store.TileStore) -> list[str]:
+def _name_kernel_columns(store: tile_store.TileStore) -> list[str]:
     """Returns the names of the columns of kernels."""
-    of_nodes = _names(schema.NODE, _node_columns(store))
+    of_nodes = _name_columns(schema.NODE, _count_node_columns(store))
     names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
     return [*names, *(f'count_{number}' for number in range(_OPCODES)), 'nodes']
 
 
-def _kernel_columns(store: tile_store.TileStore) -> np.ndarray:
+def _compute_kernel_columns(store: tile_store.TileStore) -> np.ndarray:
     """Computes the columns of kernels: float32 [kernels, columns]."""
     nodes = kernel_nodes.KernelNodes(store)
-    raw = nodes.raw[:, : _node_columns(store)]
+    raw = nodes.raw[:, : _count_node_columns(store)]
     logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
     opcodes = np.zeros((len(counts), _OPCODES))
@@ -129,7 +129,7 @@ def _kernel_columns(store: tile_store.TileStore) -> np.ndarray:
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
-def _node_columns(store: tile_store.TileStore) -> int:
+def _count_node_columns(store: tile_store.TileStore) -> int:
     """Returns the number of node columns whose means and maxima trees may read.
 
     Those of `schema.EXTRA` rank programs of other sizes worse.
@@ -138,6 +138,6 @@ def _node_columns(store: tile_store.TileStore) -> int:
     return len(schema.NODE) if width == len(schema.NODE_AND_EXTRA) else width
 
 
-def _names(columns: schema.Columns, width: int) -> list[str]:
+def _name_columns(columns: schema.Columns, width: int) -> list[str]:
     """Names raw columns, by number where there are more than published."""
     return [*columns.names, *map(str, range(len(columns), width))][:width]

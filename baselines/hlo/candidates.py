@@ -44,7 +44,7 @@ def read(path: str) -> list[Any]:
         OSError: it cannot be read.
     """
     content = untrusted.read(files.expand(path), _MAX_BYTES)
-    with text.located(f'--candidates: {path} is not JSON'):
+    with text.locate_errors(f'--candidates: {path} is not JSON'):
         candidates = untrusted.loads(content)
     if not isinstance(candidates, list):
         raise ValueError(
@@ -77,7 +77,7 @@ def tuning_data(
     # Of layouts: the configurable nodes, which the first candidate defines.
     nodes: list[str] = []
     for number, candidate in enumerate(candidates):
-        with text.located(f'--candidates: number {number}'):
+        with text.locate_errors(f'--candidates: number {number}'):
             if not isinstance(candidate, dict):
                 raise ValueError(
                     f'it should be an object, not {text.quoted(candidate)}'
@@ -145,7 +145,7 @@ def _check_keys(candidate: text.JsonObject, names: Sequence[str]) -> None:
     """Raises ValueError for a key that is not among `names` or those of a ranking."""
     for key in candidate:
         if key not in names and key not in _OF_RANKING:
-            meant = registry.did_you_mean(str(key), names)
+            meant = registry.suggest_nearest(str(key), names)
             raise ValueError(f'there is no key {text.quoted(key)}{meant}')
 
 

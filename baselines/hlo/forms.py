@@ -1,7 +1,7 @@
 """Detects the form of a program, or the kind of tuning data, from its bytes.
 
 if detect_form(data) in PROTOS:
-    module = reading.module_of(data, detect_form(data))
+    module = reading.extract_module(data, detect_form(data))
 """
 
 import codecs
@@ -55,12 +55,12 @@ _SHOWN = 40  # characters quoted of text in an unknown form
 
 
 def detect_form(data: bytes) -> str:
-    """Detects the form of a program; as `form_of`, but raises where it is unknown.
+    """Detects the form of a program; as `find_form`, but raises where it is unknown.
 
     Raises:
         ValueError: the bytes are in no form; says what they seem, and what is accepted.
     """
-    form = form_of(data)
+    form = find_form(data)
     if form is not None:
         return form
     try:
@@ -71,13 +71,13 @@ def detect_form(data: bytes) -> str:
         raise ValueError(f'it is {shown}; accepted are {ACCEPTED}') from None
 
 
-def form_of(data: bytes) -> str | None:
+def find_form(data: bytes) -> str | None:
     """Detects the form of a program: TUNING, one of PROTOS, HLO_TEXT, ...; or None."""
     if data.startswith(_BYTECODE):
         return MLIR_BYTECODE
-    text = _text_of(data)
+    text = _decode_text(data)
     if text is None:
-        return _message_form(data)
+        return _detect_message_form(data)
     place = 0
     while comment := _COMMENT.match(text, place):
         place = comment.end()
@@ -85,17 +85,17 @@ def form_of(data: bytes) -> str | None:
 
 
 def _name_other(data: bytes) -> str:
-    """Names bytes that are no program: 'a picture'; '' for a possible message."""
+    """Names the format of bytes that are no program: 'a picture'; '' if unknown."""
     if not data:
         return 'empty'
     for beginning, name in _OTHERS.items():
         if data.startswith(beginning):
             return name
-    first = (_text_of(data) or '').strip().partition('\n')[0]
+    first = (_decode_text(data) or '').strip().partition('\n')[0]
     return first and f'text that begins with {first[:_SHOWN]!r}'
 
 
-def _text_of(data: bytes) -> str | None:
+def _decode_text(data: bytes) -> str | None:
     """Decodes bytes of UTF-8 text; None where they are not."""
     try:
         text = codecs.decode(data, 'utf-8-sig')
@@ -104,7 +104,7 @@ def _text_of(data: bytes) -> str | None:
     return None if _CONTROL.search(text) else text
 
 
-def _message_form(data: bytes) -> str | None:
+def _detect_message_form(data: bytes) -> str | None:
     """Detects the form of a message with an HLO module in it; None without one.
 
     The module of a ModuleTuningData and that of an HloProto are both field 1, and so
@@ -112,17 +112,17 @@ def _message_form(data: bytes) -> str | None:
     runs mark tuning data.
     """
     outlines = protos.outlines()
-    alone = _parsed(outlines.HloModuleProto, data)
+    alone = _parse(outlines.HloModuleProto, data)
     if alone is not None and _is_module(alone):
         return MODULE
-    tuning = _parsed(outlines.ModuleTuningData, data)
+    tuning = _parse(outlines.ModuleTuningData, data)
     if tuning is not None and _is_module(tuning.module):
         return TUNING if _is_tuned(tuning) else DUMP
-    snapshot = _parsed(outlines.HloSnapshot, data)
+    snapshot = _parse(outlines.HloSnapshot, data)
     if snapshot is not None and _is_module(snapshot.hlo.hlo_module):
         # The same bytes, taken for a TuningData: outlines of its modules.
         modules = outlines.TuningData.FromString(data).modules
-        parsed = (_parsed(outlines.ModuleTuningData, module) for module in modules)
+        parsed = (_parse(outlines.ModuleTuningData, module) for module in modules)
         entries = [entry for entry in parsed if entry is not None]
         return TUNING if len(entries) > 1 or any(map(_is_tuned, entries)) else SNAPSHOT
     return None
@@ -132,7 +132,7 @@ def _is_tuned(tuning: message.Message) -> bool:
     """Returns whether an outline of a ModuleTuningData has a fingerprint or runs."""
     if tuning.fingerprint:
         return True
-    runs = [_parsed(protos.ConfigProfile, run) for run in tuning.runs]
+    runs = [_parse(protos.ConfigProfile, run) for run in tuning.runs]
     return any(run is not None and not _has_unknown_fields(run) for run in runs)
 
 
@@ -140,16 +140,16 @@ def _is_module(outline: message.Message) -> bool:
     """Returns whether an outline of an HloModuleProto has an instruction."""
     outlines = protos.outlines()
     for content in outline.computations:
-        computation = _parsed(outlines.HloComputationProto, content)
+        computation = _parse(outlines.HloComputationProto, content)
         if computation is None:
             return False
         for inside in computation.instructions:
-            instruction = _parsed(outlines.HloInstructionProto, inside)
+            instruction = _parse(outlines.HloInstructionProto, inside)
             return instruction is not None and bool(instruction.opcode)
     return False
 
 
-def _parsed(kind: type[message.Message], data: bytes) -> message.Message | None:
+def _parse(kind: type[message.Message], data: bytes) -> message.Message | None:
     """Parses a message of class `kind`; None where the bytes are no such message."""
     try:
         return kind.FromString(data)
@@ -178,7 +178,7 @@ def detect_kind(data: bytes) -> str | None:
     try:
         file = outlines.TuningData.FromString(data)
         if not _has_unknown_fields(file):
-            return next(filter(None, map(_kind_of_entry, file.modules)), None)
+            return next(filter(None, map(_detect_entry_kind, file.modules)), None)
         program = outlines.ModuleTuningData.FromString(data)
         program.ClearField('module')  # a newer XLA may have put more in there
         if not _has_unknown_fields(program):
@@ -188,7 +188,7 @@ def detect_kind(data: bytes) -> str | None:
     raise ValueError('it has fields that are in neither')
 
 
-def _kind_of_entry(data: bytes) -> str | None:
+def _detect_entry_kind(data: bytes) -> str | None:
     """Tells the kind of a file from an entry of its field 1, if that shows it."""
     outlines = protos.outlines()
     with contextlib.suppress(message.DecodeError):

@@ -77,7 +77,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
     edge_index, warnings = _find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = np.array(schema.opcode_numbers(names_of_opcodes), np.uint8)
+    node_opcode = np.array(schema.find_opcode_numbers(names_of_opcodes), np.uint8)
     unknown = collections.Counter(
         names_of_opcodes[row]
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)
@@ -86,11 +86,11 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
         node_feat=features,
         node_opcode=node_opcode,
         edge_index=edge_index,
-        node_splits=node_splits([c.name for c in module.computations], sizes),
+        node_splits=find_splits([c.name for c in module.computations], sizes),
         pad=pad,
         unknown_opcodes=dict(unknown),
         warnings=warnings,
-        node_feat_extra=_extra_features(fields) if extra else None,
+        node_feat_extra=_compute_extra(fields) if extra else None,
     )
 
 
@@ -105,7 +105,7 @@ def list_instructions(module: message.Message) -> list[message.Message]:
     return [i for c in module.computations for i in c.instructions]
 
 
-def node_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
+def find_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
     """Returns where segments end: 0, the end of each marked computation, n.
 
     From the computations' names and numbers of instructions; int64 [s],
@@ -137,7 +137,7 @@ def _find_edges(
         """Raises ValueError for the first wrong entry of a node."""
         if wrong.any():
             at = int(np.argmax(wrong))
-            place = _place(module, int(nodes[at]))
+            place = _name_place(module, int(nodes[at]))
             raise ValueError(f'{place}: {problem.format(values[at])}')
 
     # Ids are any numbers, not positions: protobufs refer to instructions by id.
@@ -145,17 +145,17 @@ def _find_edges(
     operand_ids = instructions.read_lists('operand_ids')
     called_ids = instructions.read_lists('called_computation_ids')
     # One row per entry of the lists: the number of the operand, and of its consumer.
-    operands = _positions(ids, operand_ids.flat)
+    operands = _find_positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
     computations = gather.Fields(module.computations)
     # A call is an edge to the root of the called computation.
-    called = _positions(computations.scalars('id'), called_ids.flat)
+    called = _find_positions(computations.scalars('id'), called_ids.flat)
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
     root_ids = computations.scalars('root_id')[called]
-    roots = _positions(ids, root_ids)
+    roots = _find_positions(ids, root_ids)
     problem = 'the called computation has root id {}, which' + missing
     check(callers, roots < 0, root_ids, problem)
 
@@ -168,7 +168,7 @@ def _find_edges(
     check(users, users == used, used, 'it uses itself (node {})')
     if not (counts > 1).any():
         return edges, ()
-    place = _place(module, int(users[counts > 1][0]))
+    place = _name_place(module, int(users[counts > 1][0]))
     warning = (
         f'{text.count((counts - 1).sum(), "repeated edge")} kept once, the first '
         f'at {place} (one computation called twice, or also an operand)'
@@ -176,7 +176,7 @@ def _find_edges(
     return edges, (warning,)
 
 
-def _positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def _find_positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Returns where the `chosen` ids are among `ids`: the last place, or -1.
 
     Both are int64 [any]; the result has the shape of `chosen`.
@@ -186,7 +186,7 @@ def _positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.where(ids[places] == chosen, places, -1)
 
 
-def _place(module: message.Message, node: int) -> str:
+def _name_place(module: message.Message, node: int) -> str:
     """Names a node by its computation and instruction."""
     places = ((c.name, i.name) for c in module.computations for i in c.instructions)
     computation, instruction = next(itertools.islice(places, node, None))
@@ -194,7 +194,7 @@ def _place(module: message.Message, node: int) -> str:
     return 'computation {}, instruction {}'.format(*where)
 
 
-def _extra_features(instructions: gather.Fields) -> np.ndarray:
+def _compute_extra(instructions: gather.Fields) -> np.ndarray:
     """Computes the columns of n instructions: float32 [n, len(schema.EXTRA)]."""
     shape = len(instructions.messages), len(schema.EXTRA)
     features = np.zeros(shape, np.float32)
@@ -204,7 +204,7 @@ def _extra_features(instructions: gather.Fields) -> np.ndarray:
         features[row, schema.EXTRA.at(name)] = value
 
     operands = instructions.read_lists('operand_ids')
-    places = _positions(instructions.scalars('id'), operands.flat)
+    places = _find_positions(instructions.scalars('id'), operands.flat)
     distances = gather.Ragged(operands.row_numbers() - places, operands.lengths)
     block = schema.EXTRA.block('operand_distance')
     features[:, block] = distances.columns(tuple(range(block.stop - block.start)), 0)
@@ -216,14 +216,14 @@ def _extra_features(instructions: gather.Fields) -> np.ndarray:
         if sharding.type < len(schema.SHARDINGS):
             put(f'sharding_is_{schema.SHARDINGS[sharding.type]}', row, 1)
     for row, literal in zip(*instructions.submessages('literal')):
-        value = _scalar(literal)
+        value = _read_scalar(literal)
         if value is not None:
             put('constant_is_scalar', row, 1)
-            put('constant_log_value', row, _log(value))
+            put('constant_log_value', row, _scale_log(value))
     return features
 
 
-def _scalar(literal: message.Message) -> float | None:
+def _read_scalar(literal: message.Message) -> float | None:
     """Returns the value of a literal of one real number, else None."""
     kind = _TYPE_NAMES.get(literal.shape.element_type, '')
     values: Any = getattr(literal, f'{kind}s', ())
@@ -237,7 +237,7 @@ def _scalar(literal: message.Message) -> float | None:
     return float(values[0])
 
 
-def _log(value: float) -> float:
+def _scale_log(value: float) -> float:
     """Returns sign(x) log(1 + |x|), finite for every x."""
     value = float(np.clip(np.nan_to_num(value), -_LARGEST, _LARGEST))
     return float(np.sign(value) * np.log1p(abs(value)))

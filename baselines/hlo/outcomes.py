@@ -94,14 +94,14 @@ def summary(outcome: Outcome) -> str:
     if outcome.unknown_opcodes:
         lines.append(
             'opcodes  outside the table (number 0): '
-            + text.most_common(outcome.unknown_opcodes)
+            + text.list_most_common(outcome.unknown_opcodes)
         )
     counts = collections.Counter(outcome.written + outcome.existing)
     repeated = {name: n for name, n in counts.items() if n > 1}
     if repeated:
         lines.append(
             'note     several modules of one name and fingerprint, of '
-            f'which one is kept: {text.most_common(repeated)}'
+            f'which one is kept: {text.list_most_common(repeated)}'
         )
     lines += [f'note     {note}' for note in outcome.notes]
     return '\n'.join(lines)

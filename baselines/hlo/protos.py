@@ -17,26 +17,20 @@ from google.protobuf import message
 from google.protobuf import message_factory
 
 _DESCRIPTORS = 'tuning_data.binpb'
-# The messages that raw files are made of, by package.
-_MESSAGES = {
-    'tpu_graphs': 'TuningData ModuleTuningData ConfigProfile',
-    'xla': 'HloProto HloSnapshot HloModuleProto HloComputationProto '
-    'HloInstructionProto',
-}
 
 
 def __getattr__(name: str) -> type[message.Message]:
     """Returns a message class, such as `protos.HloModuleProto` (PEP 562)."""
-    if name.startswith('_') or name not in vars(_actual_classes()):
+    if name.startswith('_') or name not in vars(_make_actual_classes()):
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     # Kept as an attribute of this module, where it is found from then on.
-    return globals().setdefault(name, getattr(_actual_classes(), name))
+    return globals().setdefault(name, getattr(_make_actual_classes(), name))
 
 
 @functools.cache
-def _actual_classes() -> types.SimpleNamespace:
+def _make_actual_classes() -> types.SimpleNamespace:
     """Builds the message classes, on their first use."""
-    return _classes(_pool(_file_set()))
+    return _make_classes(_make_pool(_read_files()))
 
 
 @functools.cache
@@ -46,14 +40,14 @@ def outlines() -> types.SimpleNamespace:
     An outline tells how many messages a field holds without unpacking them, which
     may take hundreds of times the memory of their bytes.
     """
-    return _classes(outline_pool())
+    return _make_classes(outline_pool())
 
 
 @functools.cache
 def outline_pool() -> descriptor_pool.DescriptorPool:
     """Returns the descriptors of `outlines`, by the names of the actual ones."""
     kinds = descriptor_pb2.FieldDescriptorProto
-    file_set = _file_set()
+    file_set = _read_files()
     messages = [m for file in file_set.file for m in file.message_type]
     for described in messages:
         # The entries of maps stay as they are: a key cannot be bytes.
@@ -65,27 +59,29 @@ def outline_pool() -> descriptor_pool.DescriptorPool:
             ):
                 field.type = kinds.TYPE_BYTES
                 field.ClearField('type_name')
-    return _pool(file_set)
+    return _make_pool(file_set)
 
 
-def _file_set() -> descriptor_pb2.FileDescriptorSet:
+def _read_files() -> descriptor_pb2.FileDescriptorSet:
     """Reads the descriptors that ship with the package."""
     path = pathlib.Path(__file__).with_name(_DESCRIPTORS)
     return descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
 
 
-def _pool(file_set: descriptor_pb2.FileDescriptorSet) -> descriptor_pool.DescriptorPool:
+def _make_pool(
+    files: descriptor_pb2.FileDescriptorSet,
+) -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    for file in file_set.file:
+    for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
     return pool
 
 
-def _classes(pool: descriptor_pool.DescriptorPool) -> types.SimpleNamespace:
-    """Makes the message classes of descriptors, as attributes."""
+def _make_classes(pool: descriptor_pool.DescriptorPool) -> types.SimpleNamespace:
+    """Makes the message classes of a pool, as attributes."""
     classes = types.SimpleNamespace()
-    for package, names in _MESSAGES.items():
-        for name in names.split():
-            described = pool.FindMessageTypeByName(f'{package}.{name}')
-            setattr(classes, name, message_factory.GetMessageClass(described))
+    for file in _read_files().file:
+        for described in file.message_type:
+            found = pool.FindMessageTypeByName(f'{file.package}.{described.name}')
+            setattr(classes, found.name, message_factory.GetMessageClass(found))
     return classes

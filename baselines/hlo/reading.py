@@ -114,7 +114,7 @@ def read_bytes(path: str) -> bytes:
     return untrusted.read(path, _MAX_BYTES)
 
 
-def module_of(data: bytes, form: str) -> message.Message:
+def extract_module(data: bytes, form: str) -> message.Message:
     """Returns the HloModuleProto in a message of one of `forms.PROTOS`.
 
     Raises:
@@ -145,7 +145,7 @@ def read_tuning(path: str, kind: str | None = None) -> RawFile:
         OSError: it cannot be read.
     """
     data = read_bytes(path)
-    with text.located(path):
+    with text.locate_errors(path):
         return parse_tuning(data, kind)
 
 
@@ -154,7 +154,7 @@ def parse_tuning(data: bytes, kind: str | None = None) -> RawFile:
     try:
         detected = forms.detect_kind(data)
     except ValueError as error:
-        form = forms.form_of(data)
+        form = forms.find_form(data)
         if form is not None:
             raise ValueError(
                 f'{form}, a program without measured configurations; '
@@ -199,12 +199,12 @@ def check_memory(data: bytes, name: str) -> None:
         ValueError: it would take too much memory.
     """
     actual = getattr(protos, name).DESCRIPTOR
-    if _largest_size(actual) * len(data) // 2 <= FREE_MEMORY:
+    if _find_largest_size(actual) * len(data) // 2 <= FREE_MEMORY:
         return
     # Counting stops as soon as the limit is passed, so that it costs little itself.
     left = FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
     outline = getattr(protos.outlines(), name).FromString(data)
-    for size in _inner_sizes(actual, outline):
+    for size in _list_inner_sizes(actual, outline):
         left -= size
         if left < 0:
             raise ValueError(
@@ -213,7 +213,7 @@ def check_memory(data: bytes, name: str) -> None:
             )
 
 
-def _inner_sizes(
+def _list_inner_sizes(
     actual: descriptor.Descriptor, outline: message.Message, depth: int = 0
 ) -> Iterator[int]:
     """Yields the memory in bytes that the messages inside one take, field by field.
@@ -222,24 +222,24 @@ def _inner_sizes(
         outline: the message, as `protos.outlines` has it.
         depth: the number of messages around it; parsing itself goes no deeper than 100.
     """
-    inner_types = _inner_types(actual)
+    inner_types = _find_inner_types(actual)
     for field, value in outline.ListFields():
         if field.number not in inner_types:
             continue
         inner, size, outline_class = inner_types[field.number]
         if field.message_type:
             yield size
-            yield from _inner_sizes(inner, value, depth + 1)
+            yield from _list_inner_sizes(inner, value, depth + 1)
         else:
             yield len(value) * size
             for content in value if depth < _MAX_DEPTH else ():
                 if content:
                     entry = outline_class.FromString(content)
-                    yield from _inner_sizes(inner, entry, depth + 1)
+                    yield from _list_inner_sizes(inner, entry, depth + 1)
 
 
 @functools.cache
-def _inner_types(
+def _find_inner_types(
     actual: descriptor.Descriptor,
 ) -> dict[int, tuple[descriptor.Descriptor, int, type[message.Message]]]:
     """Returns field number -> type, memory and outline class of the messages in it.
@@ -251,24 +251,24 @@ def _inner_types(
         inner = field.message_type
         if inner is None or inner.GetOptions().map_entry:
             continue
-        if _largest_size(inner) > 2 * _MEMORY_PER_BYTE:
+        if _find_largest_size(inner) > 2 * _MEMORY_PER_BYTE:
             outline = pool.FindMessageTypeByName(inner.full_name)
             outline_class = message_factory.GetMessageClass(outline)
-            inner_types[field.number] = inner, _size(inner), outline_class
+            inner_types[field.number] = inner, _estimate_size(inner), outline_class
     return inner_types
 
 
 @functools.cache
-def _largest_size(actual: descriptor.Descriptor) -> int:
+def _find_largest_size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of a type, or of the largest type inside it, in bytes."""
     types = [actual]
     for message_type in types:
         inner = {field.message_type for field in message_type.fields} - {None, *types}
         types += sorted(inner, key=lambda kind: kind.full_name)
-    return max(map(_size, types))
+    return max(map(_estimate_size, types))
 
 
-def _size(actual: descriptor.Descriptor) -> int:
+def _estimate_size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of an empty message, bytes."""
     # As measured, within 20 %: an instruction of 80 fields takes 700 bytes.
     return 64 + 8 * len(actual.fields)
@@ -285,7 +285,7 @@ def read_source(path: str, command: str) -> Source:
         OSError: it cannot be read.
     """
     data = read_bytes(path)
-    with text.located(path):
+    with text.locate_errors(path):
         form = forms.detect_form(data)
         if form == forms.TUNING:
             return parse_tuning(data)
@@ -298,7 +298,7 @@ def read_source(path: str, command: str) -> Source:
 
 def read_message(data: bytes, form: str, name: str, source: str) -> Program:
     """Reads the module in a message of one of `forms.PROTOS`; raises ValueError."""
-    module = module_of(data, form)
+    module = extract_module(data, form)
     check_references(module)
     return Program(clean_name(name), module, form, source)
 

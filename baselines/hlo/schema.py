@@ -42,15 +42,6 @@ ELEMENT_TYPES = (
     ElementType('opaque_type', 14, 0),
     ElementType('token', 17, 0),
 )
-# Newer types, which have no columns; XLA numbers them from 19 on.  Some take less than
-# a byte, packed.
-_NEWER = (
-    'f8e5m2 f8e4m3fn s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 '
-    's1 u1 f4e2m1fn f8e8m0fnu'
-)
-NEWER_TYPES = tuple(
-    ElementType(name, number, 1) for number, name in enumerate(_NEWER.split(), 19)
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +111,7 @@ def convolution(fields: str, entries: Entries = ()) -> tuple[MessageField, ...]:
     )
 
 
-def columns_of(fields: Iterable[MessageField]) -> tuple[str, ...]:
+def name_columns(fields: Iterable[MessageField]) -> tuple[str, ...]:
     """Returns the names of all columns of fields."""
     return tuple(name for field in fields for name in field.columns)
 
@@ -165,7 +156,7 @@ NODE_FIELDS = (
     MessageField('layout_minor_to_major', 'shape.layout.minor_to_major', FIRST),
 )
 # The first two are no fields; the second is 0 everywhere.
-NODE = Columns(('is_root', 'element_size_in_bits', *columns_of(NODE_FIELDS)))
+NODE = Columns(('is_root', 'element_size_in_bits', *name_columns(NODE_FIELDS)))
 IS_ROOT = NODE.at('is_root')
 IS_TUPLE = NODE.at('shape_element_type_is_tuple')
 TYPES = slice(
@@ -210,7 +201,7 @@ FUSION_KINDS = ('kLoop', 'kInput', 'kOutput', 'kCustom')
 SHARDINGS = ('replicated', 'maximal', 'tuple', 'other', 'manual')  # by XLA's numbers
 EXTRA = Columns(
     (
-        *columns_of(EXTRA_FIELDS),
+        *name_columns(EXTRA_FIELDS),
         # Number of the node less that of its operand; 0 where there is none.  Edges do
         # not tell which operand is which.
         *(f'operand_distance_{number}' for number in range(3)),
@@ -226,13 +217,13 @@ NODE_AND_EXTRA = Columns((*NODE.names, *EXTRA.names))
 # Tile configurations: the lists of a TileSizeConfig that are features.
 TILE_LISTS = ('kernel_bounds', 'output_bounds', 'input_bounds')
 TILE_FIELDS = tuple(MessageField(bounds, entries=WHOLE) for bounds in TILE_LISTS)
-TILE = Columns(columns_of(TILE_FIELDS))
+TILE = Columns(name_columns(TILE_FIELDS))
 KERNEL_BOUNDS, OUTPUT_BOUNDS, INPUT_BOUNDS = map(TILE.block, TILE_LISTS)
 
 # Layout configurations: minor_to_major of three arrays, -1 where absent.
 LAYOUT_ARRAYS = ('output', 'input', 'kernel')
 LAYOUT = Columns(
-    columns_of(MessageField(array, entries=FIRST) for array in LAYOUT_ARRAYS)
+    name_columns(MessageField(array, entries=FIRST) for array in LAYOUT_ARRAYS)
 )
 
 # Opcodes, the first has number 1.  `trace` and `tuple-select` no longer exist in
@@ -263,7 +254,7 @@ OPCODES = tuple(
 OPCODE_NUMBERS = {name: number for number, name in enumerate(OPCODES, start=1)}
 
 
-def opcode_numbers(opcodes: Iterable[str]) -> list[int]:
+def find_opcode_numbers(opcodes: Iterable[str]) -> list[int]:
     """Returns the numbers of opcode names; `UNKNOWN_OPCODE` of others.
 
     Names are matched exactly, case included.

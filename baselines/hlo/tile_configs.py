@@ -100,7 +100,7 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
     rows: dict[str, list[list[int]]] = {name: [] for name in schema.TILE_LISTS}
     reader = candidates.TileBounds()
     for number, config in enumerate(configs):
-        with text.located(f'configuration {number}'):
+        with text.locate_errors(f'configuration {number}'):
             bounds = reader.read(config)
         for name, lists in rows.items():
             lists.append(bounds.get(name, []))

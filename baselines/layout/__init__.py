@@ -2,4 +2,4 @@
 
 from baselines.core import starting
 
-__getattr__ = starting.submodules(__name__)
+__getattr__ = starting.import_on_use(__name__)

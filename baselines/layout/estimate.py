@@ -28,7 +28,7 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 
 def estimate_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Scores the different configurations of a program: float64 [groups]."""
-    products = _products(store, number)
+    products = _count_products(store, number)
     # Sizes of three arrays are expected: [k, 3, 6]; only the output's are used.
     dims = np.stack([products.dims] * 3, axis=1)
     codes, vectors = store.group_codes(number), store.vectors(number)  # [u, k], [d, 18]
@@ -38,21 +38,21 @@ def estimate_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
         block = slice(start, start + step)
         # The work of a product is computed once per layout that it has in the block,
         # [a], and summed over the products of each configuration.
-        node, code, assigned = layout_table.assignments(codes[block], len(vectors))
-        fastest = padding.fastest_dimensions(vectors[code], dims[node])[:, 0]
-        work = products.share[node] * padding.padded(products, node, fastest)
+        node, code, assigned = layout_table.find_assignments(codes[block], len(vectors))
+        fastest = padding.read_fastest_dimensions(vectors[code], dims[node])[:, 0]
+        work = products.share[node] * padding.pad_work(products, node, fastest)
         scores[block] = work.astype(np.float64)[assigned].sum(axis=1)
     return scores
 
 
-def multiply_adds(store: layout_store.LayoutStore, number: int) -> float:
+def count_multiply_adds(store: layout_store.LayoutStore, number: int) -> float:
     """Counts the multiply-adds of a program's configurable instructions."""
-    return float(_products(store, number).total)
+    return float(_count_products(store, number).total)
 
 
-def _products(store: layout_store.LayoutStore, number: int) -> padding.Products:
+def _count_products(store: layout_store.LayoutStore, number: int) -> padding.Products:
     """Counts the multiply-adds of each configurable instruction."""
     arrays, _ = shapes.Arrays.from_store(store, number)
     edges = np.asarray(store.part('edge_index', number)).T  # [2, m]
     chosen = np.asarray(store.part('node_config_ids', number))  # [k]
-    return padding.products(arrays, shapes.operands(arrays, *edges), chosen)
+    return padding.count_products(arrays, shapes.find_operands(arrays, *edges), chosen)

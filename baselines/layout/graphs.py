@@ -47,7 +47,7 @@ class ScaledProgram:
     codes: np.ndarray  # any integer type, [u, k]: rows of `vectors`
     group: np.ndarray  # int [c], rows of `codes`
     runtimes: np.ndarray  # float [c], nanoseconds
-    # float32 [u], scores that those of a model are added to; None: 0
+    # float32 [u], added to the scores of a model; None: 0
     prior: np.ndarray | None = None
 
     @property
@@ -64,14 +64,14 @@ class ScaledProgram:
 class StoredPrograms(Sequence[ScaledProgram]):
     """A split's programs by number.
 
-    Node features are scaled at the first access to a program, and kept until those of
-    later ones take 2 GiB; codes stay memory-mapped.
+    Node features are scaled at the first access to a program.  They are kept until all
+    of them take 2 GiB; then the oldest go.  Codes stay memory-mapped.
 
     Args:
         mean_runtimes: whether equal configurations get the mean of their runtimes, for
             training, or keep their own.
         prior: (store, number) -> scores of a program's different configurations,
-            float [u], that those of a model are added to; None: 0.
+            float [u], which are added to the scores of a model; None: 0.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ def unpack(
     num_nodes = tf.reduce_sum(node_sizes)
     num_config_ops = tf.reduce_sum(config_sizes)
     # The sampled edge sets are those inside the segment: an edge needs both ends.
-    selected = _selected(node_sizes, per_program('segments', 2))  # bool [n]
-    kept = _count(selected, node_sizes, batch) / node_sizes  # [batch]
+    selected = _mark_segments(node_sizes, per_program('segments', 2))  # bool [n]
+    kept = _count_marked(selected, node_sizes, batch) / node_sizes  # [batch]
     configurable = tf.range(num_config_ops)
     config_inside = tf.gather(selected, config_ops)
     edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)
@@ -184,7 +184,7 @@ def unpack(
         'runtimes': runtimes,
         'kept_node_ratio': tf.cast(kept, tf.float32),
     }
-    layouts, of_nodes = ('nconfig', configurable), ('g', _owner(node_sizes))
+    layouts, of_nodes = ('nconfig', configurable), ('g', _find_owners(node_sizes))
     config = (layouts, ('op', config_ops), config_sizes)
     feed = (('op', edge[:, 0]), ('op', edge[:, 1]), edge_sizes)
     graph = tile_graphs.make_graph(
@@ -195,40 +195,42 @@ def unpack(
         },
         {
             'config': config,
-            'sampled_config': _kept(config, config_inside),
+            'sampled_config': _keep_edges(config, config_inside),
             'feed': feed,
-            'sampled_feed': _kept(feed, edge_inside),
+            'sampled_feed': _keep_edges(feed, edge_inside),
             'g_op': (of_nodes, ('op', tf.range(num_nodes)), node_sizes),
-            'g_config': (('g', _owner(config_sizes)), layouts, config_sizes),
+            'g_config': (('g', _find_owners(config_sizes)), layouts, config_sizes),
         },
     )
     return graph, runtimes / layout_store.LABEL_SCALE
 
 
-def _owner(sizes: tf.Tensor) -> tf.Tensor:
+def _find_owners(sizes: tf.Tensor) -> tf.Tensor:
     """Returns the number of the program that every element belongs to."""
     return tf.repeat(tf.range(tf.shape(sizes)[0]), sizes)
 
 
-def _count(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
+def _count_marked(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
     """Counts the elements of every program in a mask: int32 [batch]."""
-    counts = tf.math.unsorted_segment_sum(tf.cast(mask, tf.int32), _owner(sizes), batch)
+    ones, owners = tf.cast(mask, tf.int32), _find_owners(sizes)
+    counts = tf.math.unsorted_segment_sum(ones, owners, batch)
     return tf.ensure_shape(counts, [batch])
 
 
-def _selected(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
+def _mark_segments(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
     """Marks the nodes that lie in their program's segment: bool [nodes]."""
     first = tf.cumsum(node_sizes, exclusive=True)
+    # [nodes, 2]: first node and end of its program's segment, numbered in the item.
     ends = tf.repeat(first[:, tf.newaxis] + segments, node_sizes, axis=0)
     number = tf.range(tf.reduce_sum(node_sizes))
     return (ends[:, 0] <= number) & (number < ends[:, 1])
 
 
-def _kept(edges: tile_graphs.Edges, mask: tf.Tensor) -> tile_graphs.Edges:
+def _keep_edges(edges: tile_graphs.Edges, mask: tf.Tensor) -> tile_graphs.Edges:
     """Returns the edges where a mask, bool [edges], is true."""
     *ends, sizes = edges
     source, target = ((name, tf.boolean_mask(at, mask)) for name, at in ends)
-    return source, target, _count(mask, sizes, sizes.shape[0])
+    return source, target, _count_marked(mask, sizes, sizes.shape[0])
 
 
 def make_example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
@@ -277,18 +279,20 @@ def pack(
     parts = [programs[number] for number in numbers.reshape(-1)]
     chosen = configs.reshape(len(parts), -1)  # [items * b, c]
     # Numbers of rows, int32 [items, b].
-    nodes = _sizes(parts, 'op', numbers)
-    edges = _sizes(parts, 'edges', numbers)
-    configurable = _sizes(parts, 'config_ops', numbers)
+    nodes = _count_items(parts, 'op', numbers)
+    edges = _count_items(parts, 'edges', numbers)
+    configurable = _count_items(parts, 'config_ops', numbers)
     # [items * b]: nodes of the item's earlier programs, which shift node numbers.
     before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
+    shifted_edges = [p.edges + start for p, start in zip(parts, before)]
+    shifted_ops = [p.config_ops + start for p, start in zip(parts, before)]
     if segments is None:
         segments = np.stack([np.zeros_like(nodes), nodes], -1)
     # The vectors of a program that is drawn several times are packed once: codes are
     # rows of `vectors`, which all items share.
     distinct, which = np.unique(numbers, return_inverse=True)
     tables = [programs[number].vectors for number in distinct]
-    table_start = arrays.starts(np.array([len(t) for t in tables]))
+    table_start = arrays.find_starts(np.array([len(t) for t in tables]))
     table_start = table_start[which.reshape(-1)]  # [items * b]
     # `group` maps configurations to distinct ones, whose codes are [distinct, k].
     codes = [
@@ -304,17 +308,13 @@ def pack(
     return {
         'op': np.concatenate([p.op for p in parts]).astype(np.uint8),
         'feats': np.concatenate([p.feats for p in parts]),
-        'edges': np.concatenate(
-            [p.edges + start for p, start in zip(parts, before)]
-        ).astype(np.int32),
-        'config_ops': np.concatenate(
-            [p.config_ops + start for p, start in zip(parts, before)]
-        ).astype(np.int32),
+        'edges': np.concatenate(shifted_edges).astype(np.int32),
+        'config_ops': np.concatenate(shifted_ops).astype(np.int32),
         'codes': np.concatenate(codes),
         'vectors': np.concatenate(tables),
-        'node_start': arrays.starts(nodes.sum(1)),
-        'edge_start': arrays.starts(edges.sum(1)),
-        'config_start': arrays.starts(configurable.sum(1)),
+        'node_start': arrays.find_starts(nodes.sum(1)),
+        'edge_start': arrays.find_starts(edges.sum(1)),
+        'config_start': arrays.find_starts(configurable.sum(1)),
         'node_sizes': nodes,
         'edge_sizes': edges,
         'config_sizes': configurable,
@@ -344,7 +344,7 @@ def draw_segments(
     return np.stack([first, np.minimum(first + most, sizes)], axis=1)
 
 
-def _sizes(
+def _count_items(
     parts: Sequence[ScaledProgram], attribute: str, numbers: np.ndarray
 ) -> np.ndarray:
     """Returns the lengths of an array of programs, in the shape of `numbers`."""

@@ -105,8 +105,7 @@ class LayoutTable:
         for name in self.names:
             if name not in every:
                 raise ValueError(
-                    f'there is no column {name[:40]!r}, which the trees look at; train '
-                    'them again'
+                    f'there is no column {name[:40]!r} for the trees; grow them again'
                 )
         used = np.array([every.index(name) for name in self.names], int)
         # Places of the columns that are sums, and of the others.
@@ -135,10 +134,10 @@ class LayoutTable:
             most = max(1, PAIRS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
-                table[block] = self._program_rows(int(graph), configs[block])
+                table[block] = self._compute_rows(int(graph), configs[block])
         return table
 
-    def _program_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
+    def _compute_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations of one program."""
         if graph not in self._last:
             self._last = {graph: self._read_program(graph)}
@@ -148,10 +147,10 @@ class LayoutTable:
         vectors = store.vectors(graph)  # [d, 18]
         # An instruction has few layouts in all of these configurations, so columns are
         # computed once for each of its a assignments, and looked up in `assigned`.
-        node, code, assigned = assignments(codes, len(vectors))  # [a], [a], [r, k]
-        fastest = padding.fastest_dimensions(vectors[code], program.dims[node])
-        padded = padding.padded(program.products, node, fastest[:, 0])  # [a]
-        of_assignments = _assigned_columns(program, node, fastest, padded)
+        node, code, assigned = find_assignments(codes, len(vectors))  # [a], [a], [r, k]
+        fastest = padding.read_fastest_dimensions(vectors[code], program.dims[node])
+        padded = padding.pad_work(program.products, node, fastest[:, 0])  # [a]
+        of_assignments = _compute_assigned_columns(program, node, fastest, padded)
         table = np.empty((len(codes), len(self.names)), np.float32)
         # [r, a], a 1 for each instruction: [r, k, columns] would not fit into memory.
         ones = np.ones(assigned.size, np.float32)
@@ -163,7 +162,7 @@ class LayoutTable:
         places = fastest.clip(0, schema.RANK - 1)  # [a, 3, 2]
         others = np.concatenate(
             [
-                _single_columns(program, places, padded, assigned),
+                _compute_single_columns(program, places, padded, assigned),
                 np.tile(program.totals, (len(codes), 1)),
                 np.tile(program.flags, (len(codes), 1)),
             ],
@@ -178,8 +177,8 @@ class LayoutTable:
         arrays, flags = shapes.Arrays.from_store(self._store, graph)
         edges = np.asarray(part('edge_index', graph)).T  # [2, m]
         chosen = np.asarray(part('node_config_ids', graph))  # [k]
-        operands = shapes.operands(arrays, *edges)
-        products = padding.products(arrays, operands, chosen)
+        operands = shapes.find_operands(arrays, *edges)
+        products = padding.count_products(arrays, operands, chosen)
         # Bytes of output, input and kernel, 0 for an operand that is not there: [k, 3].
         sizes = [arrays.bytes, *(arrays.bytes[o.node] * o.exists for o in operands)]
         moved = np.stack(sizes, axis=1)[chosen].astype(np.float64)
@@ -189,26 +188,26 @@ class LayoutTable:
         amounts = [moved.sum(), products.total, len(chosen)]
         dims = [arrays.dims[o.node] * o.exists[:, np.newaxis] for o in operands]
         is_convolution = arrays.has_opcode('convolution')[:, np.newaxis, np.newaxis]
+        # By the work that a layout can cost; where that is equal, as the 0 of all but
+        # products is, by bytes of the output.
+        worst = share[:, 0] * _compute_worst_padding(products)
+        costliest = np.lexsort([-moved[:, 0], -worst])
         return _Instructions(
             dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            # By the work that a layout can cost; where that is equal, as it is 0 for
-            # all but products, by bytes of the output.
-            single=np.lexsort([-moved[:, 0], -share[:, 0] * _most_padded(products)])[
-                :_SINGLE
-            ],
+            single=costliest[:_SINGLE],
             totals=np.log1p(np.array(amounts)).astype(np.float32),
             flags=flags,
         )
 
 
-def _assigned_columns(
+def _compute_assigned_columns(
     program: _Instructions, node: np.ndarray, fastest: np.ndarray, padded: np.ndarray
 ) -> np.ndarray:
     """Computes weighted columns of assignments, to be summed over instructions."""
-    of_arrays = padding.effects(fastest, program.dims[node], program.roles[node])
+    of_arrays = padding.get_effects(fastest, program.dims[node], program.roles[node])
     weights = program.weights[node]
     by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
     work = np.stack([padded, np.log(padded)], axis=1)
@@ -217,7 +216,7 @@ def _assigned_columns(
     return np.concatenate(columns, axis=1)
 
 
-def _single_columns(
+def _compute_single_columns(
     program: _Instructions, places: np.ndarray, padded: np.ndarray, assigned: np.ndarray
 ) -> np.ndarray:
     """Computes the columns of single instructions; -1 for none."""
@@ -229,7 +228,7 @@ def _single_columns(
     return columns.reshape(len(assigned), -1)
 
 
-def assignments(
+def find_assignments(
     codes: np.ndarray, num_vectors: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Finds the a assignments: an instruction with one of its layouts each.
@@ -255,13 +254,13 @@ def assignments(
     return node, code, assigned.reshape(codes.shape)
 
 
-def _most_padded(products: padding.Products) -> np.ndarray:
+def _compute_worst_padding(products: padding.Products) -> np.ndarray:
     """Computes the largest padding factor that a layout can give products: [k]."""
     every = np.arange(len(products.dims))
     worst = np.zeros(len(every))
     # Any two dimensions of the output may be the fastest.
     for pair in itertools.permutations(range(schema.RANK), 2):
-        factor = padding.padded(products, every, np.tile(pair, (len(every), 1)))
+        factor = padding.pad_work(products, every, np.tile(pair, (len(every), 1)))
         exists = (products.dims[:, pair] > 0).all(axis=1)
         worst = np.maximum(worst, np.where(exists, factor, 0))
     return worst

@@ -39,7 +39,7 @@ class Products(NamedTuple):
     of_window: np.ndarray
 
 
-def products(
+def count_products(
     arrays: shapes.Arrays, operands: Sequence[shapes.Operand], chosen: np.ndarray
 ) -> Products:
     """Counts the multiply-adds of configurable nodes.
@@ -72,7 +72,7 @@ def products(
     return Products(share, total, arrays.dims[chosen], of_window[chosen])
 
 
-def fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
+def read_fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
     """Reads the two fastest dimensions of arrays; row major where none is listed.
 
     Args:
@@ -80,10 +80,10 @@ def fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
         dims: float32 [a, 3, 6], their sizes; 0: none.
     """
     listed = np.stack([vectors[:, start : start + 2] for start in _FASTEST], axis=1)
-    return np.where(listed < 0, _row_major(dims), listed)
+    return np.where(listed < 0, _find_row_major(dims), listed)
 
 
-def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
+def pad_work(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
     """Computes how much padding multiplies the work of products: float32 [a].
 
     Args:
@@ -91,16 +91,16 @@ def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndar
         fastest: int [a, 2], the two fastest dimensions of the output.
     """
     dims = products.dims[node]  # [a, 6]
-    columns, second = _sizes(fastest, dims).T  # [a] each: c and s of the formula
+    columns, second = _read_sizes(fastest, dims).T  # [a] each: c and s of the formula
     elements = np.maximum(dims, 1).prod(axis=1)  # [a]
     others = np.maximum(elements / (columns * second), 1)
     others = np.where(products.of_window[node], 1, others).astype(np.float32)
-    rows = _filled(second, _SUBLANES) * others
+    rows = _round_up(second, _SUBLANES) * others
     factor = np.maximum(rows, _LEAST_ROWS) / (second * others)
-    return factor * _filled(columns, _COLUMNS) / columns
+    return factor * _round_up(columns, _COLUMNS) / columns
 
 
-def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndarray:
+def get_effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndarray:
     """Computes effects of layouts on output, input and kernel.
 
     Args:
@@ -113,8 +113,8 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
         their padding, logarithm and value of the padding together, whether they are
         the last dimensions, and whether they are batch or features.
     """
-    size = _sizes(fastest, dims)  # [a, 3, 2]
-    waste = np.log(np.minimum(_filled(size, _REGISTER) / size, _MOST_WASTE))
+    size = _read_sizes(fastest, dims)  # [a, 3, 2]
+    waste = np.log(np.minimum(_round_up(size, _REGISTER) / size, _MOST_WASTE))
     both = waste.sum(axis=-1, keepdims=True)  # [a, 3, 1]
     # [a, 3, 2, 2]: each of the two fastest dimensions against batch and features.
     in_roles = fastest[:, :, :, np.newaxis] == roles[:, :, np.newaxis]
@@ -124,7 +124,7 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
             waste,
             both,
             np.exp(both) / 4,
-            fastest == _row_major(dims),
+            fastest == _find_row_major(dims),
             in_roles.reshape(-1, 3, 4),
         ],
         axis=-1,
@@ -132,17 +132,17 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
     return columns.astype(np.float32).reshape(len(fastest), -1)
 
 
-def _row_major(dims: np.ndarray) -> np.ndarray:
+def _find_row_major(dims: np.ndarray) -> np.ndarray:
     """Returns the two fastest dimensions of row-major arrays: [..., 2]."""
     return np.count_nonzero(dims, axis=-1)[..., np.newaxis] - np.array([1, 2])
 
 
-def _sizes(fastest: np.ndarray, dims: np.ndarray) -> np.ndarray:
+def _read_sizes(fastest: np.ndarray, dims: np.ndarray) -> np.ndarray:
     """Returns the sizes of the two fastest dimensions, at least 1: [..., 2]."""
     sizes = shapes.one_hot(fastest) * dims[..., np.newaxis, :]
     return np.maximum(sizes.sum(axis=-1), 1)
 
 
-def _filled(x: np.ndarray, unit: int | np.ndarray) -> np.ndarray:
+def _round_up(x: np.ndarray, unit: int | np.ndarray) -> np.ndarray:
     """Rounds up to a multiple."""
     return np.ceil(x / unit) * unit

@@ -95,28 +95,27 @@ class PrunedScorer:
     def __init__(self, model: tf.keras.Model, memory_budget: int = 1 << 30):
         self._model = model
         self._budget = memory_budget
-        self._prepare = tile_graphs.traced_once(self._prepare_program)
-        self._score = tile_graphs.traced_once(self._score_cells)
+        self._prepare = tile_graphs.trace_once(self._prepare_program)
+        self._score = tile_graphs.trace_once(self._score_cells)
 
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
-        plan = self._plan(program)
+        plan = self._prepare_plan(program)
         most = _MOST_CONFIGS
         scores = np.empty(len(program.codes), np.float32)
         done = 0
         while done < len(scores):
             codes = np.asarray(program.codes[done : done + most])
-            states = plan.structure.states(codes)
-            if len(codes) > 1 and self._bytes(plan, states) > self._budget:
+            states = plan.structure.find_states(codes)
+            if len(codes) > 1 and self._estimate_bytes(plan, states) > self._budget:
                 most = max(len(codes) // 2, 1)
                 continue
-            scores[done : done + len(codes)] = self._score_slice(
-                program, plan, codes, states
-            )
-            done += len(codes)
+            end = done + len(codes)
+            scores[done:end] = self._score_slice(program, plan, codes, states)
+            done = end
         return scores
 
-    def _plan(self, program: graphs_lib.ScaledProgram) -> _Plan:
+    def _prepare_plan(self, program: graphs_lib.ScaledProgram) -> _Plan:
         """Prepares a program for scoring."""
         first = np.zeros([1, 1], np.int64)
         packed = graphs_lib.pack([program], first, first[..., np.newaxis])
@@ -139,9 +138,9 @@ class PrunedScorer:
             prepared.pooled,
         )
 
-    def _bytes(self, plan: _Plan, states: Sequence[pruning.States]) -> int:
+    def _estimate_bytes(self, plan: _Plan, states: Sequence[pruning.States]) -> int:
         """Estimates the memory that scoring a slice takes."""
-        cells, messages = plan.structure.num_cells(states)
+        cells, messages = plan.structure.count_cells(states)
         width = plan.pooled.shape[-1]
         pairs = sum(s.of_config.size for s in states)
         return 4 * width * 6 * cells + 64 * messages + 24 * pairs
@@ -154,10 +153,10 @@ class PrunedScorer:
         states: Sequence[pruning.States],
     ) -> np.ndarray:
         """Scores configurations, int [c, k] codes, that have these states."""
-        arrays = plan.structure.cells(codes, states)
+        arrays = plan.structure.list_cells(codes, states)
         configs = program.vectors[arrays['codes']]
         layers, pool = tf.nest.map_structure(
-            _narrow, (arrays['layers'], arrays['pool'])
+            _cast_to_int32, (arrays['layers'], arrays['pool'])
         )
         size = np.float32(program.num_nodes)
         scores = self._score(plan.bases, plan.pooled, size, configs, layers, pool)
@@ -180,7 +179,7 @@ class PrunedScorer:
         return scores[:, 0]
 
 
-def _narrow(array: Any) -> np.ndarray:
+def _cast_to_int32(array: Any) -> np.ndarray:
     """Casts integers to int32."""
     array = np.asarray(array)
     return array if array.dtype == np.float32 else array.astype(np.int32)

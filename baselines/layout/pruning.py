@@ -38,8 +38,8 @@ class States:
     """The states of groups of nodes, at one layer."""
 
     of_config: np.ndarray  # int32 [groups, c], the state in each configuration
-    # int64 [groups + 1]; group g has states start[g] .. start[g + 1] when those of all
-    # groups are counted through.
+    # int64 [groups + 1]; states are numbered through all groups, and group g has
+    # start[g] .. start[g + 1]
     start: np.ndarray
     example: np.ndarray  # int64 [states], a configuration with that state
 
@@ -75,8 +75,8 @@ class Structure:
 
         Args:
             matrices: the factors of messages, with nodes sorted by hops.
-            affected: per layer how many nodes vary; the first of these are
-                those of the layer before.
+            affected: number of nodes that vary in each layer; they begin with the nodes
+                that vary in the layer before.
         """
         k = affected[0]
         reach = scipy.sparse.identity(k, np.int32, 'csr')
@@ -92,14 +92,14 @@ class Structure:
                 (np.ones(len(rows), np.int32), (rows, cols)), (now, before)
             )
             reach = steps @ reach
-            reach.data[:] = 1
+            reach.data[:] = 1  # only whether there is a path, not the number of paths
             numbers, sets = _group_rows(reach)
             group.append(numbers)
             depends_on.append(sets)
             entries.append(kept)
         return cls(list(affected), entries, group, depends_on)
 
-    def states(self, codes: np.ndarray) -> list[States]:
+    def find_states(self, codes: np.ndarray) -> list[States]:
         """Finds the states of all groups in the given configurations.
 
         Args:
@@ -118,7 +118,7 @@ class Structure:
             for g, nodes in enumerate(sets):
                 key = nodes.tobytes()
                 if key not in of_sets:
-                    of_sets[key] = _joint_states(local, counts, nodes)
+                    of_sets[key] = _number_joint_states(local, counts, nodes)
                 of_config[g], sizes[g] = of_sets[key]
             start = np.concatenate([[0], np.cumsum(sizes)])
             example = np.empty(start[-1], np.int64)
@@ -126,7 +126,7 @@ class Structure:
             layers.append(States(of_config, start, example))
         return layers
 
-    def num_cells(self, states: Sequence[States]) -> tuple[int, int]:
+    def count_cells(self, states: Sequence[States]) -> tuple[int, int]:
         """Returns the numbers of cells and of messages in the largest layer."""
         cells = [s.counts[g].sum() for s, g in zip(states, self.group)]
         messages = [
@@ -135,7 +135,7 @@ class Structure:
         ]
         return int(max(cells)), int(max(messages, default=0))
 
-    def cells(self, codes: np.ndarray, states: Sequence[States]) -> dict[str, Any]:
+    def list_cells(self, codes: np.ndarray, states: Sequence[States]) -> dict[str, Any]:
         """Lists the cells of configurations, and the messages between cells.
 
         Returns:
@@ -167,7 +167,7 @@ class Structure:
 
         for layer, (state, group) in enumerate(zip(states, self.group)):
             sizes = state.counts[group]  # [a_l], cells of each node
-            starts.append(arrays.starts(sizes))
+            starts.append(arrays.find_starts(sizes))
             node = np.repeat(np.arange(len(group), dtype=np.int32), sizes)
             # [cells]: state of each, numbered across groups as in `state.start`.
             number = np.arange(len(node)) + np.repeat(
@@ -183,7 +183,8 @@ class Structure:
                 # Equal states of a row imply equal states of what it depends on, so
                 # any configuration with that state finds the column's cell.
                 many = sizes[m.rows]  # [entries]
-                rows = arrays.ranges(starts[layer][m.rows], many).astype(np.int32)
+                rows = arrays.concatenate_ranges(starts[layer][m.rows], many)
+                rows = rows.astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(SparseMatrix(rows, cols, np.repeat(m.values, many)))
             cells = {
@@ -236,13 +237,14 @@ def _rank_columns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
         ranks = stats.rankdata(columns, 'dense', axis=1).astype(np.int32) - 1
         return ranks, ranks.max(axis=1).astype(np.int64) + 1
+    # A mark for each code that a column has; the marks up to a code are its rank.
     present = np.zeros((k, highest + 1), bool)
     present[np.arange(k)[:, None], columns] = True
     ranks = np.cumsum(present, axis=1, dtype=np.int32) - 1
     return np.take_along_axis(ranks, columns.astype(np.int64), 1), present.sum(1)
 
 
-def _joint_states(
+def _number_joint_states(
     local: np.ndarray, counts: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, int]:
     """Numbers the joint states of configurable nodes, configuration by configuration.
@@ -258,6 +260,7 @@ def _joint_states(
             count = configs
             break
         span = count * int(counts[node])
+        # Both states as one number below `span`, then numbered without gaps.
         state = state * np.int64(counts[node]) + local[node]
         present = np.zeros(span, bool)
         present[state] = True

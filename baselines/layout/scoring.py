@@ -14,8 +14,8 @@ from baselines.tiles import scoring as tile_scoring
 
 DEFAULT_MEMORY = 1 << 30
 
-# What an unknown model may keep for a node in a configuration: some tensors of
-# a few hundred floats together.
+# Estimated memory of an unknown model for a node in a configuration: some tensors of a
+# few hundred floats together.
 _BYTES_PER_PAIR = 4096
 
 # Longer slices are no faster.
@@ -57,7 +57,7 @@ class LayoutScorer:
         self, graphs: Sequence[graphs_lib.ScaledProgram], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Returns a function that scores given configurations; see `Scorer`."""
-        programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
+        programs = [_cut_configs(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
@@ -70,16 +70,16 @@ class LayoutScorer:
             ValueError: a score is not finite.
         """
         if len(np.unique(program.group)) < len(program.codes):
-            # A split with some configurations: those that are left out cost nothing.
-            program = _subset(program, np.arange(program.num_configs))
+            # A split with a part of the configurations: the others are not computed.
+            program = _cut_configs(program, np.arange(program.num_configs))
         scores = self._score(program)
         if program.prior is not None:
             scores = scores + program.prior
-        scores = tile_scoring.finite(scores, program.graph_id, 'program')
+        scores = tile_scoring.check_finite(scores, program.graph_id, 'program')
         return scores[program.group]
 
 
-def _subset(
+def _cut_configs(
     program: graphs_lib.ScaledProgram, configs: np.ndarray
 ) -> graphs_lib.ScaledProgram:
     """Returns a program with only some of its configurations, int [s]."""
@@ -133,15 +133,15 @@ class ForwardScorer:
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
         distinct = np.unique(program.group, return_index=True)[1]
-        size = None if self._in_lists else self._slice_size(program)
+        size = None if self._in_lists else self._choose_slice_size(program)
         if size is None:
-            cuts = tile_scoring.list_cuts(len(distinct))
+            cuts = tile_scoring.cut_into_lists(len(distinct))
         else:
             ends = range(size, len(distinct), size)
             cuts = np.split(np.arange(len(distinct)), ends)
         if size not in self._compiled:
             score = functools.partial(self._score_packed, configs=size)
-            self._compiled[size] = tile_graphs.traced_once(score)
+            self._compiled[size] = tile_graphs.trace_once(score)
 
         def scores_of(cut: np.ndarray) -> np.ndarray:
             """Scores distinct configurations, by their numbers, in one slice."""
@@ -152,9 +152,9 @@ class ForwardScorer:
             scores = self._compiled[size](packed, np.int32(len(rows)))
             return scores.numpy()[: len(cut)]
 
-        return tile_scoring.mean_scores(len(distinct), cuts, map(scores_of, cuts))
+        return tile_scoring.average_lists(len(distinct), cuts, map(scores_of, cuts))
 
-    def _slice_size(self, program: graphs_lib.ScaledProgram) -> int:
+    def _choose_slice_size(self, program: graphs_lib.ScaledProgram) -> int:
         """Returns how many configurations fit: a power of two, so few are compiled."""
         fit = self._budget // (_BYTES_PER_PAIR * program.num_nodes)
         return 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)

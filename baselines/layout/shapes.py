@@ -77,7 +77,7 @@ class Operand(NamedTuple):
     exists: np.ndarray  # bool [n]
 
 
-def operands(
+def find_operands(
     arrays: Arrays, consumer: np.ndarray, producer: np.ndarray
 ) -> list[Operand]:
     """Returns the input and the kernel of every node: its first two operands.
@@ -116,6 +116,5 @@ def one_hot(dimension: np.ndarray) -> np.ndarray:
     All 0 for an absent dimension (-1), and for those from 6 on, whose sizes are not
     among the columns.
     """
-    return (np.asarray(dimension)[..., np.newaxis] == np.arange(schema.RANK)).astype(
-        np.float32
-    )
+    is_at = np.asarray(dimension)[..., np.newaxis] == np.arange(schema.RANK)
+    return is_at.astype(np.float32)

@@ -40,13 +40,13 @@ class Label(NamedTuple):
     group: str  # such as 'MLP lr=.01'; alike for runs that repeat one another
 
 
-def settings_of(run: run_files.RunFile) -> text.JsonObject:
+def collect_settings(run: run_files.RunFile) -> text.JsonObject:
     """Returns the settings that shape a run, with defaults for those that it lacks.
 
     The options of its model (--model_kwargs_json) are settings like others.  For a run
     of trees alone, settings that trees ignore are left out.
     """
-    settings = {**_defaults(run), **run.args}
+    settings = {**_get_defaults(run), **run.args}
     if not run.has_model:
         settings = {name: settings[name] for name in _OF_TREES if name in settings}
     options = settings.get('model_kwargs_json') or '{}'
@@ -57,44 +57,44 @@ def settings_of(run: run_files.RunFile) -> text.JsonObject:
     return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}
 
 
-def from_defaults(run: run_files.RunFile) -> text.JsonObject:
+def find_changes(run: run_files.RunFile) -> text.JsonObject:
     """Returns the settings that differ from the defaults, or from its recipe."""
-    usual = _defaults(run)
+    usual = _get_defaults(run)
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
-        usual.update(recipes.settings(recipe, run.collection.name))
+        usual.update(recipes.get_settings(recipe, run.collection.name))
     differing: text.JsonObject = {'recipe': recipe} if recipe else {}
-    for name, value in settings_of(run).items():
+    for name, value in collect_settings(run).items():
         if name not in _APART and value != usual.get(name):
             differing[name] = value
     return differing
 
 
-def labels(runs: Sequence[run_files.RunFile]) -> list[Label]:
+def label_runs(runs: Sequence[run_files.RunFile]) -> list[Label]:
     """Names different runs, at least one, by model and by what differs within it.
 
     'MLP + trees' is a graph model whose scores are averaged with those of trees.
     """
     alike: dict[tuple[str, str], list[run_files.RunFile]] = {}
     for run in runs:
-        alike.setdefault((run.collection.name, _model_of(run)), []).append(run)
+        alike.setdefault((run.collection.name, _name_model(run)), []).append(run)
     named = {
         id(run): label
         for (_, model), members in alike.items()
-        for run, label in zip(members, _labels(model, members))
+        for run, label in zip(members, _label_alike(model, members))
     }
     return [named[id(run)] for run in runs]
 
 
-def _model_of(run: run_files.RunFile) -> str:
+def _name_model(run: run_files.RunFile) -> str:
     """Returns the name of a run's model, and whether trees score next to it."""
     has_both = run.has_model and bool(run.args.get('trees'))
     return run.args['model'] + ' + trees' * has_both
 
 
-def _labels(model: str, runs: Sequence[run_files.RunFile]) -> list[Label]:
-    """Names the runs of a model on one collection; see `labels`."""
-    settings = [settings_of(run) for run in runs]
+def _label_alike(model: str, runs: Sequence[run_files.RunFile]) -> list[Label]:
+    """Names the runs of a model on one collection; see `label_runs`."""
+    settings = [collect_settings(run) for run in runs]
     # As JSON, since a value can be a list or an object, which has no hash.
     differing = [
         name
@@ -122,10 +122,10 @@ def _labels(model: str, runs: Sequence[run_files.RunFile]) -> list[Label]:
     ]
 
 
-def in_order(labelled: Mapping[str, Label]) -> list[str]:
-    """Returns the keys of labels: runs that repeat one another by seed and fold.
+def sort_labels(labelled: Mapping[str, Label]) -> list[str]:
+    """Sorts the keys of labels by group, and within a group by seed and fold.
 
-    Needed since a pattern lists directories by their hashes.
+    A pattern such as model_* lists directories by their hashes.
     """
     groups = [label.group for label in labelled.values()]
 
@@ -152,6 +152,6 @@ def format_settings(settings: text.JsonObject) -> str:
     return ' '.join(parts)
 
 
-def _defaults(run: run_files.RunFile) -> text.JsonObject:
+def _get_defaults(run: run_files.RunFile) -> text.JsonObject:
     """Returns the default settings of a run's task."""
     return config.to_json(config.CONFIGS[run.task]())

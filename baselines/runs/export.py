@@ -46,7 +46,7 @@ _MEANINGS = {
 }
 
 
-def export(
+def export_model(
     exported: raw_scoring.GraphModel, output: str
 ) -> dict[str, list[int | None]]:
     """Writes a graph model as a SavedModel.
@@ -68,11 +68,11 @@ def export(
             f'{name} scores configurations together, in random lists; '
             '`tpugraphs rank --json` serves it'
         )
-    specs = raw_scoring.input_specs(exported)
+    specs = raw_scoring.list_input_specs(exported)
     module = tf.Module()
     # Variables alone: to load a Keras model, a program would have to know its class.
     module.weights = list(model.variables)
-    module.score = tf.function(raw_scoring.scorer(exported))
+    module.score = tf.function(raw_scoring.make_scorer(exported))
     # Sizes that a signature fixes would be taken for granted, and not be checked.
     free = {
         key: tf.TensorSpec([None] * spec.shape.rank, spec.dtype, key)
@@ -83,14 +83,14 @@ def export(
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
         first = str(error).strip().partition('\n')[0]
         raise ValueError(f'{name} cannot be traced for any size: {first}') from error
-    with files.folder_atomically(output) as folder:
+    with files.make_folder_atomically(output) as folder:
         try:
             tf.saved_model.save(module, folder, signatures=signature)
         except tf.errors.OpError as error:
             raise OSError(f'{output}: the model cannot be saved: {error}') from None
         extra = os.path.join(folder, 'assets.extra')  # TensorFlow's, for others' files
         os.mkdir(extra)
-        _write_json(os.path.join(extra, 'metadata.json'), _metadata(exported, specs))
+        _write_json(os.path.join(extra, 'metadata.json'), _describe(exported, specs))
     return {key: list(spec.shape) for key, spec in specs.items()}
 
 
@@ -108,12 +108,12 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
     run.check_digest('trees', trees.digest())
     described = {
         'format': 1,
-        **_origin(run, run.collection),
+        **_describe_origin(run, run.collection),
         'columns': trees.names,
         'prior': trees.prior and trees.prior._asdict(),
         'outputs': {'scores': {'dtype': 'float64', 'meaning': _SCORES}},
     }
-    with files.folder_atomically(files.expand(output)) as folder:
+    with files.make_folder_atomically(files.expand(output)) as folder:
         shutil.copyfile(run.trees_file, os.path.join(folder, 'trees.txt'))
         _write_json(os.path.join(folder, 'metadata.json'), described)
     return trees
@@ -124,7 +124,7 @@ def _write_json(path: str, content: text.JsonObject) -> None:
         json.dump(content, stream, indent=1)
 
 
-def _origin(
+def _describe_origin(
     run: run_files.RunFile, collection: collections.Collection
 ) -> text.JsonObject:
     """Returns the fields of a description that say where a model comes from."""
@@ -136,7 +136,7 @@ def _origin(
     }
 
 
-def _metadata(
+def _describe(
     exported: raw_scoring.GraphModel, specs: Mapping[str, tf.TensorSpec]
 ) -> text.JsonObject:
     """Describes an exported model: versions, inputs, the output, as JSON."""
@@ -145,7 +145,7 @@ def _metadata(
     names = {
         'node_feat': nodes.names,
         'config_feat': schema.TILE.names,
-        'config_table': raw_scoring.table_columns(exported),
+        'config_table': raw_scoring.name_table_columns(exported),
         'node_config_feat': schema.LAYOUT.names,
     }
     inputs = {
@@ -159,7 +159,7 @@ def _metadata(
     }
     return {
         'format': 1,
-        **_origin(exported.run, exported.collection),
+        **_describe_origin(exported.run, exported.collection),
         'inputs': inputs,
         'absent_entries': exported.variant.pad,
         'opcodes': list(schema.OPCODES),

@@ -48,23 +48,23 @@ class RunRow(NamedTuple):
 SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 
-def rows(folders: Sequence[str]) -> list[RunRow]:
+def read_rows(folders: Sequence[str]) -> list[RunRow]:
     """Reads the runs in folders; a damaged run file is named on stderr."""
     listed = []
     for folder in dict.fromkeys(map(files.expand, folders)):
         for model_dir in run_files.list_dirs(folder):
             try:
-                listed.append(row(run_files.read(model_dir)))
+                listed.append(make_row(run_files.read(model_dir)))
             except (ValueError, OSError, TypeError) as error:  # untrusted
                 text.note(text.one_line(error, run_files.run_file(model_dir)))
     return listed
 
 
-def row(run: run_files.RunFile) -> RunRow:
+def make_row(run: run_files.RunFile) -> RunRow:
     """Describes one run."""
     # All fields come from an untrusted file; `run_files` has checked only some.
-    measure, score = best_score(run)
-    differs = differences.from_defaults(run)
+    measure, score = find_best_score(run)
+    differs = differences.find_changes(run)
     if run.args.get('fold'):
         differs['fold'] = run.args['fold']
     return RunRow(
@@ -82,10 +82,10 @@ def row(run: run_files.RunFile) -> RunRow:
     )
 
 
-def best_score(run: run_files.RunFile) -> tuple[str, float | None]:
-    """Returns ('OPA' or 'tau', the validation value of the run's models, or None).
+def find_best_score(run: run_files.RunFile) -> tuple[str, float | None]:
+    """Returns 'OPA' or 'tau', and the value of the run's models on validation, or None.
 
-    Older runs say that of the graph model's best epoch alone.
+    For published runs it is the value of the best epoch.
     """
     of_all = run.validation_score
     if of_all is not None:
@@ -95,7 +95,7 @@ def best_score(run: run_files.RunFile) -> tuple[str, float | None]:
     return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
 
 
-def ordered(rows: Sequence[RunRow], by: str) -> list[RunRow]:
+def sort_rows(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
@@ -107,7 +107,7 @@ def ordered(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     return sorted(rows, key=key)
 
 
-def table(rows: Sequence[RunRow]) -> list[str]:
+def format_table(rows: Sequence[RunRow]) -> list[str]:
     """Lays rows out, names of directories shortened.
 
     Runs of one folder have its name above the table, unless trainings write there.
@@ -115,14 +115,14 @@ def table(rows: Sequence[RunRow]) -> list[str]:
     folders = {os.path.dirname(run.path) for run in rows}
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
-        above = [f'{files.shown(*folders)}/', '']
-    head, *others = cells(rows)
-    lines = [line for row in others for line in _wrapped(head, row)]
+        above = [f'{files.format_path(*folders)}/', '']
+    head, *others = make_cells(rows)
+    lines = [line for row in others for line in _wrap_settings(head, row)]
     align = ''.join('>' if name in _NUMBERS else '<' for name in head)
-    return above + text.table([head, *lines], align, rules=[1])
+    return above + text.format_table([head, *lines], align, rules=[1])
 
 
-def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
+def _wrap_settings(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
     """Breaks the settings of a row into lines."""
     columns = [
         textwrap.wrap(cell, _LINE_WIDTH, break_on_hyphens=False)
@@ -133,29 +133,29 @@ def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
     return [list(line) for line in itertools.zip_longest(*columns, fillvalue='')]
 
 
-def in_words(run: run_files.RunFile) -> str:
-    """Returns what a run is of, when it was finished, and where it is."""
-    described = row(run)
+def describe(run: run_files.RunFile) -> str:
+    """Returns a run's model, collection, time of finishing and path in one line."""
+    described = make_row(run)
     when = described.when[:16].replace('T', ' ')
-    path = files.shown(described.path)
+    path = files.format_path(described.path)
     return f'{described.model} on {described.collection}, {when}: {path}'
 
 
-def unfinished(folders: Sequence[str]) -> Iterator[str]:
+def list_unfinished(folders: Sequence[str]) -> Iterator[str]:
     """Yields a line for each training in folders that runs or was interrupted."""
     for folder in dict.fromkeys(map(files.expand, folders)):
         names = os.listdir(folder) if os.path.isdir(folder) else []
         matches = filter(None, map(_UNFINISHED.fullmatch, names))
         for key in sorted({match[2] or match[3] for match in matches}):
             path = os.path.join(folder, f'unfinished_{key}.npz')
-            process = files.holder(run_files.lock_file(folder, key))
+            process = files.find_holder(run_files.lock_file(folder, key))
             if process:
-                yield f'still training in {files.shown(folder)}: {process}'
+                yield f'still training in {files.format_path(folder)}: {process}'
             elif os.path.exists(path):
-                yield f'unfinished: {_interrupted(path)}'
+                yield f'unfinished: {_describe_interrupted(path)}'
 
 
-def _interrupted(path: str) -> str:
+def _describe_interrupted(path: str) -> str:
     """Describes the state of a training: its last epoch, and how it continues."""
     try:
         arrays = npz.read_arrays(path, _STATE, _MOST_JSON, None, _MOST_STATE)
@@ -164,7 +164,7 @@ def _interrupted(path: str) -> str:
         command = text.printable(described.get('command') or '', 1000)
     except (OSError, *untrusted.DAMAGE) as error:
         return text.one_line(error, path)
-    where = f'{epochs} in {files.shown(os.path.dirname(path))}'
+    where = f'{epochs} in {files.format_path(os.path.dirname(path))}'
     if not command:  # of an older version
         return f'{where}; the command that trained it continues with --resume'
     if command.endswith(')') and 'resume=' not in command:  # a call from Python
@@ -174,7 +174,7 @@ def _interrupted(path: str) -> str:
     return f'{where}; continue with: {command}'
 
 
-def cells(rows: Sequence[RunRow]) -> list[list[str]]:
+def make_cells(rows: Sequence[RunRow]) -> list[list[str]]:
     """Returns the headings of a table of runs, and its rows.
 
     The column `run` has names for `--dir`; runs of several folders, or of others than
@@ -205,8 +205,10 @@ def cells(rows: Sequence[RunRow]) -> list[list[str]]:
                 *([seed] * has_seeds),
                 differs,
                 score,
-                text.cell(run.minutes, '.1f'),
-                name if folder in plain else os.path.join(files.shown(folder), name),
+                text.format_value(run.minutes, '.1f'),
+                name
+                if folder in plain
+                else os.path.join(files.format_path(folder), name),
             ]
         )
     return lines

@@ -42,13 +42,13 @@ class GraphModel(NamedTuple):
     flags: Sequence[float] = ()
 
 
-def table_columns(exported: GraphModel) -> list[str]:
+def name_table_columns(exported: GraphModel) -> list[str]:
     """Names the columns that `features.tile_table` computes for a model, in order."""
     sets = column_sets.find(exported.scaling.normalizer.table_ranges)
     return [name for columns in sets.values() for name in columns.names]
 
 
-def input_specs(exported: GraphModel) -> dict[str, tf.TensorSpec]:
+def list_input_specs(exported: GraphModel) -> dict[str, tf.TensorSpec]:
     """Returns the types of the inputs by name."""
     variant = exported.variant
     specs = [
@@ -59,7 +59,7 @@ def input_specs(exported: GraphModel) -> dict[str, tf.TensorSpec]:
     columns = variant.config_features
     if exported.run.task == reading.TILE:
         specs.append(tf.TensorSpec([None, columns], tf.float32, 'config_feat'))
-        computed = table_columns(exported)
+        computed = name_table_columns(exported)
         if computed:
             shape = [None, len(computed)]
             specs.append(tf.TensorSpec(shape, tf.float32, 'config_table'))
@@ -73,22 +73,23 @@ def input_specs(exported: GraphModel) -> dict[str, tf.TensorSpec]:
     return {spec.name: spec for spec in specs}
 
 
-def scorer(exported: GraphModel) -> Callable[..., dict[str, tf.Tensor]]:
-    """Returns a function of the inputs in `input_specs`, by name: 'scores' float32 [c].
+def make_scorer(exported: GraphModel) -> Callable[..., dict[str, tf.Tensor]]:
+    """Returns a function of the inputs by name that returns 'scores', float32 [c].
 
+    Its inputs are those of `list_input_specs`.
     An input that does not fit raises an InvalidArgumentError that names it.
     """
-    make = {reading.TILE: _tile_scorer, reading.LAYOUT: _layout_scorer}
+    make = {reading.TILE: _make_tile_scorer, reading.LAYOUT: _make_layout_scorer}
     score = make[exported.run.task](exported)
-    specs = input_specs(exported)
+    specs = list_input_specs(exported)
 
     def scores(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {'scores': score(_checked(inputs, specs))}
+        return {'scores': score(_check_inputs(inputs, specs))}
 
     return scores
 
 
-def _checked(
+def _check_inputs(
     inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
 ) -> dict[str, tf.Tensor]:
     """Returns the inputs, computed only when their checks have passed.
@@ -99,7 +100,7 @@ def _checked(
     # Assertions inside the graph: a SavedModel is called from other languages, where
     # nothing else checks its inputs.
     checks: list[tf.Operation] = []
-    for condition, key, wanted in _requirements(inputs, specs):
+    for condition, key, wanted in _list_requirements(inputs, specs):
         message = f'{key}: {wanted}; its shape is'
         # Each waits for the one before, or any of several failures could be reported.
         with tf.control_dependencies(list(checks)):
@@ -112,7 +113,7 @@ def _checked(
         }
 
 
-def _requirements(
+def _list_requirements(
     inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
 ) -> Iterator[tuple[tf.Tensor, str, str]]:
     """Yields what inputs must satisfy: (condition, name of the input, message)."""
@@ -120,7 +121,7 @@ def _requirements(
 
     def same_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
         condition = tf.equal(sizes[key][axis], sizes[like][0])
-        return condition, key, f'axis {axis} should be as long as {like}'
+        return condition, key, f'axis {axis} must be as long as {like}'
 
     def below(
         key: str, end: int | tf.Tensor, message: str
@@ -132,7 +133,7 @@ def _requirements(
         columns = spec.shape[-1]
         if columns is not None:
             condition = tf.equal(sizes[key][-1], columns)
-            yield condition, key, f'should have {columns} columns'
+            yield condition, key, f'must have {columns} columns'
         if key != 'edge_index':  # a graph of one node has no edges
             yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
     yield same_length('node_opcode', 0, 'node_feat')
@@ -148,7 +149,7 @@ def _requirements(
         yield same_length('prior', 0, 'node_config_feat')
 
 
-def _nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:
+def _pack_nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:
     """Packs a graph's nodes and edges, which both tasks have."""
     op, scaling = inputs['node_opcode'], exported.scaling
     features = inputs['node_feat']
@@ -160,12 +161,12 @@ def _nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:
         'op': tf.cast(
             tf.where(op < scaling.num_ops, op, schema.UNKNOWN_OPCODE), tf.uint8
         ),
-        'feats': scaled(features, 'node', scaling.normalizer),
+        'feats': scale_columns(features, 'node', scaling.normalizer),
         'edges': inputs['edge_index'],
     }
 
 
-def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
+def _make_tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     """Returns a function that scores a kernel with TensorFlow alone: float32 [c]."""
     model, scaling = exported.model, exported.scaling
     most = scoring.pairs_per_item(model)
@@ -178,16 +179,17 @@ def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             for name in ('node_opcode', 'edge_index', 'config_feat')
         )
         one = tf.constant(1, tf.int64)
+        # Rounded up; at least one configuration in an item, however large the kernel.
         items = -(-configs // tf.maximum(most // nodes, one)) if most else one
         share, rest = configs // items, configs % items
         sizes = share + tf.cast(tf.range(items) < rest, tf.int64)
         same = tf.zeros([items], tf.int64)
-        features = scaled(inputs['config_feat'], 'config', scaling.normalizer)
+        features = scale_columns(inputs['config_feat'], 'config', scaling.normalizer)
         if 'config_table' in inputs:
             table = scaling.normalizer.table(inputs['config_table'])
             features = tf.concat([features, table], axis=1)
         packed = {
-            **_nodes(inputs, exported),
+            **_pack_nodes(inputs, exported),
             'edges': tf.cast(inputs['edge_index'], tf.int64),
             'config_feats': features,
             # Labels are not needed; `unpack` reads them.
@@ -206,16 +208,16 @@ def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     return score
 
 
-def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
+def _make_layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     """Returns a function that scores a program with TensorFlow alone: float32 [c]."""
     most, forward = _LAYOUTS_AT_ONCE, exported.model.forward
     scaling = exported.scaling
 
     def score(inputs: _Inputs) -> tf.Tensor:
-        graph = _nodes(inputs, exported)
+        graph = _pack_nodes(inputs, exported)
         features = inputs['node_config_feat']
         configurable = tf.shape(features)[1]
-        rows = scaled(features, 'config', scaling.normalizer)
+        rows = scale_columns(features, 'config', scaling.normalizer)
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
         def score_slice(taken: tf.Tensor) -> tf.Tensor:
@@ -243,13 +245,13 @@ def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             return tf.reshape(forward(batch, most), [most])
 
         # [c, k, features] in slices of 16 configurations.
-        scores = _by_slices(score_slice, rows, most)
+        scores = _score_slices(score_slice, rows, most)
         return scores + inputs['prior'] if 'prior' in inputs else scores
 
     return score
 
 
-def _by_slices(
+def _score_slices(
     score: Callable[[tf.Tensor], tf.Tensor], rows: tf.Tensor, size: int
 ) -> tf.Tensor:
     """Scores configurations in slices of one size, which bounds the memory.
@@ -277,7 +279,7 @@ def _by_slices(
     return tf.reshape(scores, [-1])[:count]
 
 
-def scaled(
+def scale_columns(
     raw: tf.Tensor, part: str, normalizer: normalizer_lib.Normalizer
 ) -> tf.Tensor:
     """Scales columns as `Normalizer.nodes` and `configs` do, in TensorFlow.

@@ -67,7 +67,7 @@ class RunFile:
         self.has_weights = has_weights(model_dir)
         self.args: text.JsonObject = _checked_args(info)
         _check_numbers(info)
-        self.collection = collections.collection_from_flags(self.args)
+        self.collection = collections.select_collection(self.args)
         self.task = 'layout' if 'source' in self.args else 'tile'
         default = 16 if self.task == 'layout' else 10  # as published
         self.configs: int = self.args.get('configs', default)
@@ -216,7 +216,7 @@ def read(model_dir: str) -> RunFile:
         raise ValueError(
             f'the run file {path} is damaged: {error}; copy it again'
         ) from None
-    with text.located(f'the run file {path}'):
+    with text.locate_errors(f'the run file {path}'):
         return RunFile(model_dir, info)
 
 

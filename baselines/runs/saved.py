@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import errno
 import gzip
 import json
-import logging
 import os
 import re
 from typing import TYPE_CHECKING, Optional
@@ -34,7 +33,7 @@ _LEFTOVERS = re.compile(
 )
 
 
-def save(
+def save_run(
     out_dir: str,
     run_hash: str,
     info: text.JsonObject,
@@ -59,15 +58,15 @@ def save(
         values = [variable.numpy() for variable in model.variables]
         weights_digest = run_files.hash_weights(values)
     trees_digest = trees.digest() if trees else None
-    info, content = _content(info, weights_digest, trees_digest)
+    info, content = _make_content(info, weights_digest, trees_digest)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
     for path in (final, run_files.run_file(final)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
-    # The run file appears first, then the directory is renamed: listings ask for
-    # both, so a kill between the two leaves nothing that looks finished.
+    # The run file appears before the directory is renamed.  Listings require both, so
+    # a kill between the two leaves nothing that looks finished.
     try:
-        with files.folder_atomically(final) as folder:
+        with files.make_folder_atomically(final) as folder:
             if model:
                 save_model(model, folder)
             if trees:
@@ -83,13 +82,12 @@ def save(
     return run_files.RunFile(final, info)
 
 
-def _content(
+def _make_content(
     info: text.JsonObject, weights_digest: str | None, trees_digest: str | None
 ) -> tuple[text.JsonObject, bytes]:
     """Returns the content of a run file, signed, and its bytes before packing.
 
-    Test predictions that make it larger than a run file may be are left out: the CSV
-    has them.
+    Leaves out test predictions that would make it too large; the CSV has them.
     """
     whole = run_files.signed(info, weights_digest, trees_digest)
     content = json.dumps(whole, allow_nan=False).encode()
@@ -100,7 +98,7 @@ def _content(
             raise
         print(f'note: the run file is without test_predictions: {error}')
         without = {**info, 'test_predictions': {}}
-        return _content(without, weights_digest, trees_digest)
+        return _make_content(without, weights_digest, trees_digest)
     return whole, content
 
 
@@ -115,9 +113,7 @@ def save_model(model: 'tf.keras.Model', path: str) -> None:
 
     # TF-GNN logs each of its types, and Keras that the model was not compiled; both
     # are expected.
-    logger, verbosity = tf.get_logger(), absl_logging.get_verbosity()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    verbosity = absl_logging.get_verbosity()
     absl_logging.set_verbosity(absl_logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -126,5 +122,4 @@ def save_model(model: 'tf.keras.Model', path: str) -> None:
     except (tf.errors.OpError, OSError) as error:
         raise OSError(f'{path}: the model cannot be saved: {error}') from None
     finally:
-        logger.setLevel(level)
         absl_logging.set_verbosity(verbosity)

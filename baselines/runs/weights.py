@@ -34,20 +34,20 @@ _FREE_NUMBER = 4096
 _MOST_HASHED = 1 << 24  # weights that are read although they do not fit the model
 
 
-def size_limit(model_dir: str, options: text.JsonObject) -> registry.Size:
+def compute_size_limit(model_dir: str, options: text.JsonObject) -> registry.Size:
     """Returns the size that a model of a run may have.
 
     The model's options are untrusted.  Widths occur in shapes of the checkpoint, and
     each layer has variables there, so larger numbers are refused before anything is
-    built; `registry.limited` refuses variables before memory is allocated.
+    built; `registry.limit_size` refuses variables before memory is allocated.
 
     Raises:
         ValueError: the checkpoint is damaged, or no model of its size has such a
             number among its options.
     """
-    with _opened(model_dir) as reader:
+    with _open_checkpoint(model_dir) as reader:
         shapes = reader.get_variable_to_shape_map().values()
-        numbers = [*_integers(options)]
+        numbers = [*_list_integers(options)]
     largest = max([_FREE_NUMBER, len(shapes), *itertools.chain(*shapes)])
     if max(numbers, default=0) > largest:
         raise ValueError(f'its options make a {registry.TOO_LARGE} {model_dir} holds')
@@ -55,7 +55,7 @@ def size_limit(model_dir: str, options: text.JsonObject) -> registry.Size:
     return registry.Size(model_dir, 2 * len(shapes) + _FREE_VARIABLES, weights)
 
 
-def read(run: run_files.RunFile, model: 'tf.keras.Model') -> None:
+def read_weights(run: run_files.RunFile, model: 'tf.keras.Model') -> None:
     """Copies a run's weights into a built model, by position.
 
     Args:
@@ -66,8 +66,8 @@ def read(run: run_files.RunFile, model: 'tf.keras.Model') -> None:
             the settings are not those that were saved together.
     """
     expected = [list(v.shape) for v in model.variables]
-    with _opened(run.model_dir) as reader:
-        keys = _variable_keys(reader)
+    with _open_checkpoint(run.model_dir) as reader:
+        keys = _find_variable_keys(reader)
         shapes = reader.get_variable_to_shape_map()
         stored = [list(shapes[key]) for key in keys]
         is_read = stored == expected or sum(map(math.prod, stored)) <= _MOST_HASHED
@@ -77,7 +77,7 @@ def read(run: run_files.RunFile, model: 'tf.keras.Model') -> None:
         # Before shapes are compared: a run file of another directory has others.
         run.check_digest('weights', run_files.hash_weights(values))
     if stored != expected:
-        raise ValueError(_difference(run, stored, expected))
+        raise ValueError(_describe_difference(run, stored, expected))
     for value, variable in zip(values, model.variables):
         variable.assign(value)
     import tensorflow as tf
@@ -98,24 +98,24 @@ def read(run: run_files.RunFile, model: 'tf.keras.Model') -> None:
         )
 
 
-def _integers(value: object) -> Iterator[int]:
+def _list_integers(value: object) -> Iterator[int]:
     """Yields the integers in a JSON value at any depth."""
     if isinstance(value, (dict, list)):
         for element in value.values() if isinstance(value, dict) else value:
-            yield from _integers(element)
+            yield from _list_integers(element)
     elif isinstance(value, int):
         yield value
 
 
 @contextlib.contextmanager
-def _opened(model_dir: str) -> Iterator[Any]:
+def _open_checkpoint(model_dir: str) -> Iterator[Any]:
     """Opens a checkpoint; turns errors into a ValueError that names the directory."""
     starting.start_tensorflow()
     import tensorflow as tf
 
     try:
         # TensorFlow would expand patterns in the path.
-        with files.plain_path(model_dir) as folder:
+        with files.make_plain_path(model_dir) as folder:
             yield tf.train.load_checkpoint(os.path.join(folder, run_files.WEIGHTS))
     except (
         tf.errors.OpError,
@@ -129,7 +129,7 @@ def _opened(model_dir: str) -> Iterator[Any]:
         raise ValueError(f'{model_dir}: the weights cannot be read: {reason}') from None
 
 
-def _difference(
+def _describe_difference(
     run: run_files.RunFile, stored: list[list[int]], expected: list[list[int]]
 ) -> str:
     """Describes how the shapes of stored variables and of a model's differ."""
@@ -145,7 +145,7 @@ def _difference(
     )
 
 
-def _variable_keys(reader: Any) -> list[str]:
+def _find_variable_keys(reader: Any) -> list[str]:
     """Returns the keys of a saved model's variables, in their order.
 
     A key is the shortest path to a variable: `variables/3/...` for that of a

@@ -123,7 +123,7 @@ def labels_of(
 ) -> dict[str, differences.Label]:
     """Returns labels by name of the predictor: their models, and differing settings."""
     runs = {p.name: p.run for p in predictors.values() if p.run}
-    labels = dict(zip(runs, differences.labels(list(runs.values()))))
+    labels = dict(zip(runs, differences.label_runs(list(runs.values()))))
     return {
         name: labels.get(p.name) or differences.Label(p.model_name, p.model_name)
         for name, p in predictors.items()

@@ -75,13 +75,13 @@ def export(
         adds_to_formula=scorer.adds_to_formula and run.task == reading.LAYOUT,
         flags=scorer.flag.values if scorer.flag else (),
     )
-    shapes = export_lib.export(exported, output)
+    shapes = export_lib.export_model(exported, output)
     lines = [title + predictor.collection.name]
     for name, shape in shapes.items():
         lines.append(f'  {name} {shape}'.replace('None', '?'))
     lines.append('  -> scores [?]')
     if run.has_trees:
-        lines.append(text.wrapped(_cost_without_trees(predictor), 2))
+        lines.append(text.wrap_line(_cost_without_trees(predictor), 2))
     return lines
 
 

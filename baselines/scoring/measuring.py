@@ -164,7 +164,7 @@ def _listed_configurations(
 ) -> list[np.ndarray]:
     """Returns the configurations of each graph to measure on; [] for all."""
     # By default only where the split is exactly the published one.
-    lists = published.validation_lists(predictor.collection.name)
+    lists = published.read_validation_lists(predictor.collection.name)
     in_full = predictor.split == 'valid' and {*store.graph_ids} == {*lists}
     if protocol == report.ALL or not (protocol or in_full):
         return []

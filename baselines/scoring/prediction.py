@@ -122,7 +122,7 @@ class Predictor:
         run, columns = self.run, self.collection.config_columns
         if run is None:
             return scorer_lib.Scorer(self.task, splits.Variant(config_features=columns))
-        with text.located(run.file):
+        with text.locate_errors(run.file):
             variant = splits.Variant.from_json(run.info, columns)
             scaling = normalizer_lib.Scaling.from_json(run.info)
         return scorer_lib.read(
@@ -153,7 +153,7 @@ class Predictor:
         chosen = np.flatnonzero(train.config_counts >= run.configs)
         opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
         normalizer = normalizer_lib.Normalizer.fit(train, chosen)
-        return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
+        return normalizer_lib.Scaling(normalizer, normalizer_lib.count_ops(*opcodes))
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split, packing it on first use; see `Task.open_split`.
@@ -182,9 +182,9 @@ class Predictor:
         from baselines.data import folds
 
         stores = {name: self._open(name) for name in ('train', 'valid')}
-        if trained_on == folds.fingerprint(fold, stores, split):
+        if trained_on == folds.hash_fold(fold, stores, split):
             cache_dir = self.options.cache_dir
-            return folds.with_fold(fold, stores, self.task.program_of, cache_dir)[split]
+            return folds.make_fold(fold, stores, self.task.program_of, cache_dir)[split]
         text.note(
             f'{run.model_dir} is of fold {text.printable(fold)} of other '
             f'data; {stores[split].source} is taken whole'
@@ -335,7 +335,7 @@ def load(name: str, options: Options = Options()) -> Predictor:
 def _estimate(options: Options, opened: _Opened) -> Predictor:
     """Makes the predictor of the untrained estimate."""
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
-    collection = collections.collection_by_name(options.collection or of_task[0])
+    collection = collections.find_collection(options.collection or of_task[0])
     return Predictor(collection, options, opened=opened)
 
 

@@ -203,7 +203,7 @@ def noting_ties(
     tied = []
     for number, scores in enumerate(scored, 1):
         if len(scores) > 1:
-            tied.append(arrays.are_equal(scores))
+            tied.append(arrays.are_scores_equal(scores))
         # Before the last scores: a `zip` with the graphs' names asks for no more.
         if number == len(store) and tied and all(tied):
             text.note(
@@ -272,13 +272,13 @@ def _read_model(
     code_files.note_difference(run, models_file)
     kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
     # A run file may come from someone else: its options could ask for a huge model.
-    most = weights.size_limit(run.model_dir, kwargs)
-    model_class = registry.model_class(run.args['model'], run.task, models_file)
-    with registry.limited(most):
+    most = weights.compute_size_limit(run.model_dir, kwargs)
+    model_class = registry.find_model_class(run.args['model'], run.task, models_file)
+    with registry.limit_size(most):
         model = make_model(
             task, model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
         )
-    weights.read(run, model)
+    weights.read_weights(run, model)
     return model
 
 
@@ -303,7 +303,7 @@ def make_model(
         ValueError: an option is unknown.
     """
     graph = task.make_example_graph(normalizer)
-    return registry.construct(
+    return registry.construct_model(
         model_class,
         num_configs,
         num_ops,

@@ -50,13 +50,11 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> records.LayoutRecord:
         """Makes a random program of a few nodes, two of them configurable."""
         features = (configs, 2, len(schema.LAYOUT))
-        from baselines.tasks import examples
-
         return records.LayoutRecord(
             node_config_ids=np.array([1, 3]),
             node_config_feat=rng.integers(-1, 6, features).astype('f4'),
-            node_splits=np.array([[0, examples.NODES]]),
-            **examples.graph_fields(rng, configs),
+            node_splits=np.array([[0, protocol.EXAMPLE_NODES]]),
+            **self.make_example_fields(rng, configs),
         )
 
     def graphs(
@@ -69,7 +67,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> protocol.Graphs:
         from baselines.layout import graphs
 
-        prior = _prior_of_groups if begin_with_estimate else None
+        prior = _compute_group_prior if begin_with_estimate else None
         return graphs.StoredPrograms(store, normalizer, training, prior)
 
     def table(
@@ -99,7 +97,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     def multiply_adds(
         self, store: layout_store.LayoutStore, numbers: np.ndarray
     ) -> np.ndarray:
-        return np.array([estimate.multiply_adds(store, int(n)) for n in numbers])
+        return np.array([estimate.count_multiply_adds(store, int(n)) for n in numbers])
 
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds, int64."""
@@ -124,11 +122,11 @@ TASK = Layout()
 
 def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns what --estimate adds to the scores of a model: float32 [c]."""
-    of_groups = _prior_of_groups(store, number).astype(np.float32)
+    of_groups = _compute_group_prior(store, number).astype(np.float32)
     return of_groups[store.part('config_group', number)]
 
 
-def _prior_of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+def _compute_group_prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns scaled normal scores of a program's different layouts by the formula."""
     scores = estimate.estimate_groups(store, number)
     return _PRIOR_SCALE * ensembles.normal_scores(scores)

@@ -11,6 +11,7 @@ from baselines.data import graph_files
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
+from baselines.hlo import schema
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 _Split = TypeVar('_Split', bound=splits.PackedSplit)
 # The graphs of a split as models read them: `TileGraphs` or `StoredPrograms`.
 Graphs = Any
+# Of made-up graphs.
+EXAMPLE_NODES = 5
+EXAMPLE_OPCODES = 10
 
 
 class Scorer(Protocol):
@@ -48,7 +52,7 @@ class Scorer(Protocol):
 
 
 class Table(Protocol):
-    """One row of named columns per configuration: what trees read."""
+    """The table that trees read: a row of named columns per configuration."""
 
     names: list[str]
 
@@ -97,6 +101,20 @@ class Task(abc.ABC, Generic[_Split]):
         self, rng: np.random.Generator, configs: int
     ) -> graph_files.GraphRecord:
         """Makes a record of a small graph, random but valid, with runtimes."""
+
+    def make_example_fields(
+        self, rng: np.random.Generator, configs: int
+    ) -> dict[str, Any]:
+        """Makes the fields of a record that all tasks have: a chain of nodes."""
+        ends = np.arange(EXAMPLE_NODES - 1)
+        features = rng.integers(0, 9, (EXAMPLE_NODES, len(schema.NODE)))
+        return {
+            'graph_id': 'made up',
+            'node_feat': features.astype('f4'),
+            'node_opcode': rng.integers(1, EXAMPLE_OPCODES, EXAMPLE_NODES),
+            'edge_index': np.stack([ends + 1, ends], 1),
+            'config_runtime': rng.integers(100, 1000, configs),
+        }
 
     @abc.abstractmethod
     def graphs(
@@ -182,7 +200,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Counts the configurations that a training draws: int64 [graphs]."""
 
     def program_of(self, graph_id: str) -> str:
-        """Returns the name of the program that a graph is of."""
+        """Returns the name of a graph's program."""
         from baselines.evaluation import report
 
         return report.GROUPINGS[self.name].group_of(graph_id)

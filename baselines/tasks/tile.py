@@ -42,12 +42,10 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def make_example_record(
         self, rng: np.random.Generator, configs: int
     ) -> records.TileRecord:
-        from baselines.tasks import examples
-
         return records.TileRecord(
             config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
             config_runtime_normalizers=np.full(configs, 100),
-            **examples.graph_fields(rng, configs),
+            **self.make_example_fields(rng, configs),
         )
 
     def graphs(

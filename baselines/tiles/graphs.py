@@ -28,7 +28,7 @@ Packed = dict[str, np.ndarray]
 Edges = tuple[tuple[str, tf.Tensor], tuple[str, tf.Tensor], tf.Tensor]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
-# configuration, so that what a model computes stays in cache.
+# configuration, so that intermediate results stay in cache.
 PAIRS_PER_ITEM = 8192
 
 
@@ -123,7 +123,7 @@ def make_graph(
     )
 
 
-def signature_of(arrays: Any) -> Any:
+def make_signature(arrays: Any) -> Any:
     """Returns specs of nested arrays for a tf.function that is traced once.
 
     All axes may change their length, but not the columns of float32 matrices.
@@ -139,13 +139,13 @@ def signature_of(arrays: Any) -> Any:
     return tf.nest.map_structure(spec, arrays)
 
 
-def traced_once(function: Callable) -> Callable:
+def trace_once(function: Callable) -> Callable:
     """Makes a tf.function that is traced once, for all sizes of its arguments."""
     compiled: list[Callable] = []
 
     def call(*args: Any):
         if not compiled:
-            specs = signature_of(args)
+            specs = make_signature(args)
             compiled.append(tf.function(function, input_signature=specs))
         return compiled[0](*args)
 
@@ -222,7 +222,7 @@ class TileGraphs:
         per_kernel = np.full(len(kernels), configs.shape[-1], np.int32)
         return self._pack(kernels, rows.reshape(-1), per_kernel)
 
-    def scoring_items(
+    def pack_all(
         self, kernels: np.ndarray, pairs: int | None = PAIRS_PER_ITEM
     ) -> Packed:
         """Packs every configuration of kernels, a kernel in one or more items.
@@ -232,8 +232,8 @@ class TileGraphs:
             pairs: most nodes x configurations in an item; None for no limit.
 
         Returns:
-            Items of one kernel each, whose configurations, end to end, are
-            those of `kernels` in stored order.
+            Items of one kernel each; their configurations, end to end, are all
+            configurations of `kernels` in stored order.
         """
         store = self.store
         counts = store.config_counts[kernels]  # [kernels], as `slices`
@@ -247,14 +247,12 @@ class TileGraphs:
         number = np.arange(len(of_item)) - np.repeat(np.cumsum(slices) - slices, slices)
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
-        rows = arrays.ranges(store.config_offsets[kernels], counts)
+        rows = arrays.concatenate_ranges(store.config_offsets[kernels], counts)
         return self._pack(
             kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
         )
 
-    def chosen_items(
-        self, kernels: np.ndarray, configs: Sequence[np.ndarray]
-    ) -> Packed:
+    def pack_chosen(self, kernels: np.ndarray, configs: Sequence[np.ndarray]) -> Packed:
         """Packs the chosen configurations of kernels, a kernel in an item.
 
         Args:
@@ -287,41 +285,38 @@ class TileGraphs:
         """
         store = self.store
         groups, batch = kernels.shape
-        flat = kernels.reshape(-1)  # [groups * b], as are the sizes
-        node_sizes = np.diff(store.node_offsets)[flat]
-        edge_sizes = np.diff(store.edge_offsets)[flat]
+        flat = kernels.reshape(-1)  # [groups * b]
+        node_sizes = np.diff(store.node_offsets)[kernels]  # [groups, b]
+        edge_sizes = np.diff(store.edge_offsets)[kernels]  # [groups, b]
+        num_nodes, num_edges = node_sizes.reshape(-1), edge_sizes.reshape(-1)
         # [nodes], [edges]: rows of the split, kernel by kernel.
-        nodes = arrays.ranges(store.node_offsets[flat], node_sizes)
-        edges = arrays.ranges(store.edge_offsets[flat], edge_sizes)
+        nodes = arrays.concatenate_ranges(store.node_offsets[flat], num_nodes)
+        edges = arrays.concatenate_ranges(store.edge_offsets[flat], num_edges)
         # Edges number nodes from the first of their graph; an item joins b graphs, so
         # each edge is shifted by the nodes of the item's earlier graphs.
-        before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)  # [groups, b]
-        before = before.reshape(-1) - node_sizes
-        shift = np.repeat(before, edge_sizes)  # [edges]
-        node_sizes = node_sizes.reshape(groups, batch)
-        edge_sizes = edge_sizes.reshape(groups, batch)
+        before = np.cumsum(node_sizes, axis=1) - node_sizes
+        shift = np.repeat(before, num_edges)  # [edges]
         item = np.arange(groups) if group_of_item is None else group_of_item
         return {
             'op': self._op[nodes],
             'feats': self._feats[nodes],
             'edges': self._edges[edges] + shift[:, np.newaxis],
-            'config_feats': self._configs(config_rows),
+            'config_feats': self._scale_configs(config_rows),
             'runtimes': store.config_runtime[config_rows].astype(np.float64),
             'normalizers': store.config_runtime_normalizers[config_rows],
-            'node_start': arrays.starts(node_sizes.sum(1), np.int64)[item],
-            'edge_start': arrays.starts(edge_sizes.sum(1), np.int64)[item],
-            'config_start': arrays.starts(configs_per_kernel * batch, np.int64),
+            'node_start': arrays.find_starts(node_sizes.sum(1), np.int64)[item],
+            'edge_start': arrays.find_starts(edge_sizes.sum(1), np.int64)[item],
+            'config_start': arrays.find_starts(configs_per_kernel * batch, np.int64),
             'node_sizes': node_sizes[item],
             'edge_sizes': edge_sizes[item],
             'configs_per_kernel': configs_per_kernel,
             'tile_ids': self._ids[kernels][item],
         }
 
-    def _configs(self, rows: np.ndarray) -> np.ndarray:
+    def _scale_configs(self, rows: np.ndarray) -> np.ndarray:
         """Scales configuration features; the table's columns come last."""
-        raw = self.store.config_feat[rows]  # read from the page cache, once for both
-        scaled = self._normalizer.configs(raw)
+        scaled = self._normalizer.configs(self.store.config_feat[rows])
         if self.table is None or not self.table.sets:
             return scaled
-        columns = self._normalizer.table(self.table.rows(rows, raw))
+        columns = self._normalizer.table(self.table.rows(rows))
         return np.concatenate([scaled, columns], axis=1)

@@ -1,9 +1,9 @@
 """Model x kernels -> scores, in bounded memory.
 
 Kernels are packed in groups, and one compiled loop scores the slices ("items")
-of a group, a few at a time.  Slices are small enough for what a model computes
-per node and configuration to stay in cache, so memory does not grow with the
-number of configurations.
+of a group, a few at a time.  Slices are so small that the intermediate results per node
+and configuration stay in cache, and memory does not grow with the number of
+configurations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +16,11 @@ from baselines.tiles import graphs as graphs_lib
 
 _Score = Callable[[graphs_lib.Packed], tf.Tensor]
 
-# Configurations handed to TensorFlow at once; 64 scaled columns of so many
-# take 16 MB.
+# Configurations handed to TensorFlow at once; 64 scaled columns of them take 16 MB.
 CONFIGS_PER_GROUP = 1 << 16
 
-# A model that compares configurations sees lists of at most so many; scores are
-# averaged over this many ways of cutting all of them into lists.
+# A model that compares configurations is given lists of at most this length; scores are
+# averaged over this number of random cuts into lists.
 _LIST_LENGTH = 128
 _PERMUTATIONS = 4
 
@@ -63,7 +62,7 @@ class TileScorer:
         """Yields the scores of every kernel, float32 [configurations].
 
         Args:
-            graphs: the kernels of a split; as wide as those of the first call.
+            graphs: the kernels of a split, with as many columns as at the first call.
             numbers: int64, the kernels by their number in the split; None means all.
 
         Raises:
@@ -73,12 +72,12 @@ class TileScorer:
         if numbers is None:
             numbers = np.arange(len(store))
         counts = store.config_counts[numbers]
-        for members in arrays.groups(counts, CONFIGS_PER_GROUP):
+        for members in arrays.group_pieces(counts, CONFIGS_PER_GROUP):
             kernels = numbers[members]
             if self._in_lists:
                 yield from self._score_lists(graphs, kernels)
             else:
-                packed = graphs.scoring_items(kernels, pairs_per_item(self._model))
+                packed = graphs.pack_all(kernels, pairs_per_item(self._model))
                 yield from self._score_items(graphs, kernels, packed, counts[members])
 
     def chosen(
@@ -86,7 +85,7 @@ class TileScorer:
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Returns a function that scores given configurations; see `Scorer`.
 
-        A model that compares configurations sees those of a kernel together.
+        A model that compares configurations is given all of a kernel together.
         """
         kernels = np.arange(len(configs))
         return lambda: self._score_chosen(graphs, kernels, configs)
@@ -99,7 +98,7 @@ class TileScorer:
     ) -> Iterator[np.ndarray]:
         """Yields the scores of the chosen configurations, kernel by kernel."""
         sizes = np.array([len(chosen) for chosen in configs])
-        packed = graphs.chosen_items(kernels, configs)
+        packed = graphs.pack_chosen(kernels, configs)
         return self._score_items(graphs, kernels, packed, sizes)
 
     def _score_lists(
@@ -107,7 +106,7 @@ class TileScorer:
     ) -> Iterator[np.ndarray]:
         """Yields scores of kernels, averaged over several cuts into lists."""
         counts = graphs.store.config_counts[kernels]
-        lists = [list_cuts(int(count)) for count in counts]
+        lists = [cut_into_lists(int(count)) for count in counts]
         # All lists of all kernels are packed together, a list in an item.
         scored = self._score_chosen(
             graphs,
@@ -116,7 +115,7 @@ class TileScorer:
         )
         for count, cuts in zip(counts, lists, strict=True):
             # `scored` is an iterator: a kernel takes as many lists as it was cut into.
-            yield mean_scores(int(count), cuts, scored)
+            yield average_lists(int(count), cuts, scored)
 
     def _score_items(
         self,
@@ -126,37 +125,37 @@ class TileScorer:
         sizes: np.ndarray,
     ) -> Iterator[np.ndarray]:
         """Scores packed items; yields the next `sizes[i]` scores for kernels[i]."""
-        self._score = self._score or self._scoring_of(graphs, packed)
+        self._score = self._score or self._choose_scoring(graphs, packed)
         scores = self._score(packed).numpy()
         for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
-            yield finite(of_kernel, graphs.store.graph_ids[kernel], 'kernel')
+            yield check_finite(of_kernel, graphs.store.graph_ids[kernel], 'kernel')
 
-    def _scoring_of(
+    def _choose_scoring(
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
     ) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
-        # Pairs of nodes and configurations: what a model that joins early computes.
+        # A model that joins early computes something for each node and configuration.
         pairs = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
         is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
             return self._score_one_by_one
-        compiled = self._compiled(packed, _PARALLEL_ITEMS)
+        compiled = self._compile_scoring(packed, _PARALLEL_ITEMS)
         try:
             traced = compiled.get_concrete_function()
         except (TypeError, ValueError, AttributeError, NotImplementedError):
             # If it is not for want of a number, this raises the same again.
             return self._score_one_by_one
-        if _runs(traced, _NOT_SIDE_BY_SIDE):
-            return self._compiled(packed, parallel_items=1)
+        if _has_operation(traced, _NOT_SIDE_BY_SIDE):
+            return self._compile_scoring(packed, parallel_items=1)
         return compiled
 
-    def _compiled(
+    def _compile_scoring(
         self, packed: graphs_lib.Packed, parallel_items: int
     ) -> tf.types.experimental.PolymorphicFunction:
         """Returns a tf.function that scores packed items, such as these."""
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
-            input_signature=[graphs_lib.signature_of(packed)],
+            input_signature=[graphs_lib.make_signature(packed)],
         )
 
     def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:
@@ -169,7 +168,7 @@ class TileScorer:
         return tf.concat(rows, 0)
 
 
-def finite(scores: np.ndarray, graph_id: str, noun: str) -> np.ndarray:
+def check_finite(scores: np.ndarray, graph_id: str, noun: str) -> np.ndarray:
     """Returns the scores of a kernel or program; raises ValueError unless finite."""
     if not np.isfinite(scores).all():
         raise ValueError(
@@ -184,7 +183,7 @@ def pairs_per_item(model: tf.keras.Model) -> int | None:
     return graphs_lib.PAIRS_PER_ITEM if getattr(model, 'joins_early', True) else None
 
 
-def list_cuts(count: int) -> list[np.ndarray]:
+def cut_into_lists(count: int) -> list[np.ndarray]:
     """Cuts configurations into lists of nearly equal length, several times.
 
     The same count gives the same lists, int64 arrays.  A configuration is in four of
@@ -201,7 +200,7 @@ def list_cuts(count: int) -> list[np.ndarray]:
     ]
 
 
-def mean_scores(
+def average_lists(
     count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
 ) -> np.ndarray:
     """Averages the scores of lists, given in the order of `cuts`: float32 [count]."""
@@ -237,9 +236,7 @@ def score_items(
     return scores.concat()
 
 
-def _runs(function: 'tf.types.experimental.ConcreteFunction', operation: str) -> bool:
+def _has_operation(function: 'tf.types.experimental.ConcreteFunction', op: str) -> bool:
     """Returns whether a concrete function runs operations of a name, also in loops."""
     parts = function.graph.as_graph_def().library.function
-    return any(
-        node.op.startswith(operation) for part in parts for node in part.node_def
-    )
+    return any(node.op.startswith(op) for part in parts for node in part.node_def)

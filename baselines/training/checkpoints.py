@@ -42,7 +42,7 @@ class Unfinished:
         is_chief: False in a worker that writes nothing.
 
     Raises:
-        UsageError: as of `_longest_run`.
+        UsageError: a shorter run of the same settings cannot be trained on.
         ValueError: a run is to be resumed, and its file is damaged, it has more epochs
             than the settings ask for, or one of the user's files has changed since it
             began.
@@ -57,7 +57,7 @@ class Unfinished:
         is_chief: bool = True,
     ):
         prints = stores['train'].fingerprint, stores['valid'].fingerprint
-        self._key_of = lambda config: config_lib.training_key(config, *prints)
+        self._key_of = lambda config: config_lib.hash_training(config, *prints)
         self.key = self._key_of(config)
         self.code, self.is_chief = code, is_chief
         self.run_hash = uuid.uuid4().hex
@@ -66,15 +66,15 @@ class Unfinished:
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
         self._command = command  # shown by `tpugraphs runs`
-        self._keeps = False  # whether the file, if there is one, is of this run
+        self._keeps = False  # True where the file holds a state of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
         self._state, self._finished = progress.State(), None
-        kept = read(self._path) if config.resume else None
+        kept = read_state(self._path) if config.resume else None
         if config.resume and kept is None:
-            self._finished = self._longest_run()
+            self._finished = self._find_longest_run()
         if self._finished is not None and _wants_more(self._finished, config):
-            kept = read(run_files.state_path(self._finished.model_dir))
+            kept = read_state(run_files.state_path(self._finished.model_dir))
         self._resumes = kept is not None
         if kept is not None:
             arrays, described = kept
@@ -85,9 +85,9 @@ class Unfinished:
                 described.pop('command', None)  # the one of this process replaces it
                 epochs = len(described['curve']['epoch'])
             except untrusted.DAMAGE as error:
-                raise _damaged(self._path, str(error)) from None
+                raise _make_damage_error(self._path, str(error)) from None
             if not re.fullmatch('[0-9a-f]{32}', run_hash):
-                raise _damaged(self._path, 'run_hash')
+                raise _make_damage_error(self._path, 'run_hash')
             if epochs > config.epochs:
                 raise ValueError(
                     f'--resume: {self._path} has {epochs} epochs: --epochs must be at '
@@ -96,7 +96,7 @@ class Unfinished:
             if self._finished is None:  # a run that trains on becomes another one
                 self.run_hash, self.started = run_hash, started
             self._check_code(arrays, described.pop('code', []))
-            self._state = self._restored(arrays, described)
+            self._state = self._restore_state(arrays, described)
 
     def __enter__(self) -> 'Unfinished':
         if not self.is_chief:
@@ -107,10 +107,10 @@ class Unfinished:
             f'--out_dir {self._folder}: another training of these settings writes '
             'there; wait for it, or choose another --seed or --out_dir'
         )
-        self._lock.enter_context(files.locked(lock, refusal))
+        self._lock.enter_context(files.hold_lock(lock, refusal))
         if not os.path.isdir(self._model_dir):
-            # `saved.save` writes the run file before it renames the directory, so this
-            # one is left over from an interruption.
+            # `saved.save_run` writes the run file before it renames the directory, so
+            # this one is left over from an interruption.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(run_files.run_file(self._model_dir))
         return self
@@ -127,7 +127,7 @@ class Unfinished:
         if not text.is_interrupt(error):
             return
         # Ctrl-C may have come while the file was renamed, so only the file says.
-        kept = read(self._path) if self._keeps else None
+        kept = read_state(self._path) if self._keeps else None
         if kept is not None:
             epochs = text.count(len(kept[1]['curve']['epoch']), 'epoch')
             raise text.Interrupted(f'kept {epochs}', '--resume') from None
@@ -153,7 +153,7 @@ class Unfinished:
         """Time spent on this run, including before interruptions."""
         return self._seconds_before + time.monotonic() - self._resumed_at
 
-    def finished(self) -> run_files.RunFile | None:
+    def find_finished(self) -> run_files.RunFile | None:
         """Returns the run that --resume asks for, if nothing is left to do.
 
         A training may have been killed between saving its run and removing its state.
@@ -168,7 +168,7 @@ class Unfinished:
         is_saved = os.path.isdir(self._model_dir)
         return finding.load(self._model_dir) if is_saved else None
 
-    def _longest_run(self) -> run_files.RunFile | None:
+    def _find_longest_run(self) -> run_files.RunFile | None:
         """Returns the run with these settings and data that has the most epochs.
 
         Runs with more epochs than the settings ask for are left out.
@@ -181,24 +181,24 @@ class Unfinished:
             with contextlib.suppress(ValueError, OSError):
                 run = finding.load(model_dir)
                 is_ours = run.info.get('training_key') == self.key
-                is_ours &= not run.has_model or _epochs(run) <= self._config.epochs
-                if is_ours and (longest is None or _epochs(run) > _epochs(longest)):
+                done = _count_epochs(run)
+                is_ours &= not run.has_model or done <= self._config.epochs
+                if is_ours and (longest is None or done > _count_epochs(longest)):
                     longest = run
                 epochs = run.args['epochs']
                 as_long = dataclasses.replace(self._config, epochs=epochs)
                 if run.info.get('training_key') == self._key_of(as_long):
                     shorter = run if epochs < self._config.epochs else shorter
-        flags = config_lib.bound_to_epochs(self._config)
+        flags = config_lib.format_epoch_flags(self._config)
         if longest is None and shorter is not None and flags:
             raise exits.UsageError(
                 f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '
-                f'and {" ".join(flags)} shapes every step by their number; without '
-                '--resume the training starts over'
+                f'by which {" ".join(flags)} shapes every step; drop --resume'
             )
         return longest
 
     def write_state(self, state: progress.State) -> None:
-        """Writes everything needed to resume after this epoch."""
+        """Writes the state from which a training resumes after this epoch."""
         if not self.is_chief:
             return
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
@@ -215,35 +215,29 @@ class Unfinished:
         for number, file in enumerate(self.code):
             arrays[f'code_{number:04d}'] = np.frombuffer(file.content, np.uint8)
         self._keeps = True
-        write(self._path, arrays, described)
+        write_state_file(self._path, arrays, described)
 
-    def move_to(self, run: run_files.RunFile) -> None:
+    def move_state(self, run: run_files.RunFile) -> None:
         """Moves the state, if there is one, into its saved run, which can train on."""
         with contextlib.suppress(FileNotFoundError):
             os.replace(self._path, run_files.state_path(run.model_dir))
 
-    def state(self) -> progress.State:
-        """Returns the state to go on from, a new one or an interrupted run's.
+    def find_state(self) -> progress.State:
+        """Returns a new state, or that of the interrupted run.
 
         Prints which.
         """
         if not self._config.resume:
             if os.path.exists(self._path):
-                print(
-                    'note: a run of these settings was interrupted; --resume would '
-                    'go on with it.\nStarting over'
-                )
+                print('note: starting over; --resume continues the interrupted run')
         elif not self._resumes:
-            print(
-                'note: --resume: there is no interrupted run of these settings in\n'
-                f'{self._config.out_dir}; starting over'
-            )
+            print(f'note: --resume: no such run in {self._folder}; starting over')
         else:
             self._keeps = True
             print(f'resuming after epoch {self._state.epochs_done}')
         return self._state
 
-    def _restored(
+    def _restore_state(
         self, arrays: Mapping[str, np.ndarray], described: text.JsonObject
     ) -> progress.State:
         """Returns the state in a file; raises ValueError for that of other code."""
@@ -257,28 +251,30 @@ class Unfinished:
                 **{**described, 'best_weights': best, 'variables': now}
             )
         except TypeError as error:
-            raise self.misfit(error) from None
+            raise self.make_misfit_error(error) from None
 
-    def misfit(self, error: Exception) -> ValueError:
-        """Returns the error to raise for a state written by other code."""
+    def make_misfit_error(self, error: Exception) -> ValueError:
+        """Returns the error for a state that other code has written."""
         return ValueError(
             f'{self._path} does not fit this code ({error}); delete it to start over'
         )
 
 
-def _epochs(run: run_files.RunFile) -> int:
+def _count_epochs(run: run_files.RunFile) -> int:
     """Returns the number of epochs of a run."""
     return len(run.curve.get('epoch', []))
 
 
 def _wants_more(run: run_files.RunFile, config: config_lib.AnyConfig) -> bool:
     """Returns whether settings ask for more epochs than a finished run has."""
-    stopped_early = _epochs(run) < run.args['epochs']
+    stopped_early = _count_epochs(run) < run.args['epochs']
     patience = run.args['early_stop'] if stopped_early else 0
-    return config.epochs > _epochs(run) and config.early_stop > patience
+    return config.epochs > _count_epochs(run) and config.early_stop > patience
 
 
-def write(path: str, arrays: dict[str, np.ndarray], described: text.JsonObject) -> None:
+def write_state_file(
+    path: str, arrays: dict[str, np.ndarray], described: text.JsonObject
+) -> None:
     """Atomically replaces the file of a state: named arrays and JSON."""
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
@@ -287,7 +283,7 @@ def write(path: str, arrays: dict[str, np.ndarray], described: text.JsonObject) 
     npz.write_arrays(path, {'json': described_json, **arrays}, save=np.savez)
 
 
-def read(path: str) -> tuple[dict[str, np.ndarray], text.JsonObject] | None:
+def read_state(path: str) -> tuple[dict[str, np.ndarray], text.JsonObject] | None:
     """Returns arrays and JSON of a state; None without a file; raises ValueError."""
     if not os.path.exists(path):
         return None
@@ -299,10 +295,10 @@ def read(path: str) -> tuple[dict[str, np.ndarray], text.JsonObject] | None:
             raise ValueError(f'without {min(missing)}')
     except Exception as error:  # zip, zlib, header, JSON: all the same
         reason = str(error).removeprefix(f'{path}: ')
-        raise _damaged(path, reason) from None
+        raise _make_damage_error(path, reason) from None
     return arrays, described
 
 
-def _damaged(path: str, reason: str) -> ValueError:
+def _make_damage_error(path: str, reason: str) -> ValueError:
     """Returns the error for a damaged file."""
     return ValueError(f'{path} is damaged ({reason}); delete it to start over')

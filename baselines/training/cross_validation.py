@@ -72,7 +72,7 @@ def train_all(
         ValueError: the settings or the data are unusable, or nothing was validated.
         OSError: something cannot be written.
     """
-    _check(config)
+    _check_settings(config)
     numbers = itertools.count()
 
     def train(settings: config_lib.AnyConfig) -> run_files.RunFile:
@@ -96,18 +96,16 @@ def train_all(
         else:
             run = train(one)
             if run.validation_score is None:
-                raise ValueError(
-                    'nothing to compare: the validation split has no runtimes'
-                )
+                raise ValueError('nothing to compare: validation has no runtimes')
             score = run.validation_score[1]
-            measured = _measure(run, config) if config.seeds > 1 else {}
+            measured = _measure_validation(run, config) if config.seeds > 1 else {}
         scores.append(score)
         for name, overall in measured.items():
             figures.setdefault(name, {})[str(seed)] = overall
     if config.seeds > 1:
         for name, by_seed in figures.items():
             print(f'{"out of fold" if config.folds else "valid"} of {name}')
-            print('\n'.join(_table(config.collection.task, 'seed', by_seed)))
+            print('\n'.join(_format_table(config.collection.task, 'seed', by_seed)))
         name = config.run_id or config.model
         words = ['evaluate', '--compare', name, 'OTHER', '--out_dir', config.out_dir]
         words += ['--models_file', config.models_file] * bool(config.models_file)
@@ -115,7 +113,7 @@ def train_all(
     return statistics.fmean(scores)
 
 
-def _check(config: config_lib.AnyConfig) -> None:
+def _check_settings(config: config_lib.AnyConfig) -> None:
     """Raises ValueError for settings that do not fit several trainings."""
     if config.fold and config.folds:
         raise ValueError('--folds trains all folds: drop --fold')
@@ -143,68 +141,64 @@ def _cross_validate(
     folds = [dataclasses.replace(config, fold=f'{i + 1}/{count}') for i in range(count)]
     runs, last = [train(fold) for fold in folds], _CHOSEN
     if epochs:
-        best = _best_epochs(runs)
+        best = _find_best_epochs(runs)
         last = _SAME.format(best)
         # Without validation a training keeps its last epoch.
         same: text.JsonObject = {'epochs': best, 'validate_batches': 0}
         shared = [dataclasses.replace(fold, **same) for fold in folds]
         runs = [finding.load(run_training.train(fold)) for fold in shared]
-    scored = [_score(run, config) for run in runs]
+    scored = [_score_fold(run, config) for run in runs]
     pooled = [result for fold in scored for result in fold.results]
     name = hashlib.sha256(' '.join(run.hash for run in runs).encode()).hexdigest()[:32]
     path = os.path.join(files.expand(config.out_dir), f'folds_{name}')
     _write_scores(f'{path}.npz', pooled)
-    averaged = [
-        ensembles.average(scores) for scores in zip(*(f.test_scores for f in scored))
-    ]
+    averaged = map(ensembles.average, zip(*(fold.test_scores for fold in scored)))
     ids, collection = scored[0].test_ids, config.collection
     rows = submission.make_rows(collection.name, ids, averaged)
     submission.write_predictions(f'{path}.csv', rows)
     summarise = functools.partial(report.summarise, collection.task, by_group=False)
     whole = summarise(pooled)['overall']
     of_folds = {f.run.args['fold']: summarise(f.results)['overall'] for f in scored}
-    print('\n'.join(_table(collection.task, 'fold', of_folds, whole)))
-    print(f'out-of-fold scores: {files.shown(path)}.npz')
-    print(f'ranking of test, by the mean of the folds: {files.shown(path)}.csv')
+    print('\n'.join(_format_table(collection.task, 'fold', of_folds, whole)))
+    print(f'out-of-fold scores: {files.format_path(path)}.npz')
+    print(f'ranking of test, by the mean of the folds: {files.format_path(path)}.csv')
     print(last)
     return whole
 
 
-def _best_epochs(runs: Sequence[run_files.RunFile]) -> int:
+def _find_best_epochs(runs: Sequence[run_files.RunFile]) -> int:
     """Returns the number of epochs with the best validation score, mean over runs."""
     curves = [run.curve.get('val_tau') or run.curve['val_opa'] for run in runs]
     # [epochs that all runs have, runs].
     scores = np.array([*zip(*curves)], np.float64)
     if np.isnan(scores).any():
-        raise ValueError(
-            '--fold_epochs needs validation scores: see --validate_batches'
-        )
+        raise ValueError('--fold_epochs needs validation: see --validate_batches')
     return int(scores.mean(axis=1).argmax()) + 1
 
 
-def _options(config: config_lib.AnyConfig) -> prediction.Options:
+def _make_options(config: config_lib.AnyConfig) -> prediction.Options:
     """Returns the options for scoring the data of a training."""
     return prediction.Options(
         cache_dir=config.cache_dir, models_file=config.models_file
     )
 
 
-def _measure(
+def _measure_validation(
     run: run_files.RunFile, config: config_lib.AnyConfig
 ) -> dict[str, text.JsonObject]:
     """Measures validation: by collection, the figures of all graphs."""
     measurer = measuring.Measurer('valid', by_group=False)
-    predictors = prediction.find_all([run.model_dir], _options(config)).values()
+    predictors = prediction.find_all([run.model_dir], _make_options(config)).values()
     return {
         p.collection.name: measurer.measure(p, measurer.open(p))[0]['overall']
         for p in predictors
     }
 
 
-def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
-    """Scores the graphs of a run's own fold, and those of test."""
+def _score_fold(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
+    """Scores the graphs of a run's own fold and of the test split."""
     part = run.collection.part('', run.model_dir)
-    predictor = prediction.Predictor(part, _options(config), run)
+    predictor = prediction.Predictor(part, _make_options(config), run)
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
     results = predictor.task.results(valid, predictor.score(valid))
     return _Fold(run, results, test.graph_ids, list(predictor.score(test)))
@@ -220,7 +214,7 @@ def _write_scores(path: str, results: Sequence[report.GraphResult]) -> None:
                     np.lib.format.write_array(member, np.asarray(result.scores))
 
 
-def _table(
+def _format_table(
     task: str,
     noun: str,
     figures: Mapping[str, text.JsonObject],
@@ -243,13 +237,10 @@ def _table(
     rules = [1, 1 + len(figures)]
     if whole:
         rules.append(1 + len(rows))
-        for name, key in (
-            ('out of fold', 'mean'),
-            ('95 % from', 'low'),
-            ('to', 'high'),
-        ):
+        fields = {'out of fold': 'mean', '95 % from': 'low', 'to': 'high'}
+        for name, key in fields.items():
             rows[name] = np.array([whole[m.key][key] for m in measures], float)
     table = [[noun, *(measure.title for measure in measures)]]
     for name, row in rows.items():
         table.append([name, *('-' if np.isnan(x) else f'{x:.3f}' for x in row)])
-    return text.table(table, '<>', rules=rules)
+    return text.format_table(table, '<>', rules=rules)

@@ -1,7 +1,7 @@
 """One training on several devices or processes, with tf.distribute: --strategy.
 
 Every replica has a copy of the model and takes its share of each batch; gradients are
-added up before they are clipped, so steps are those of one device up to rounding.
+added up before they are clipped, so a step equals that of one device but for rounding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from baselines.core import untrusted
 
 
 def describe_machine() -> str:
-    """Names TensorFlow's devices: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
+    """Describes TensorFlow's devices: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
     gpus = tf.config.list_physical_devices('GPU')
     if not gpus:
         return starting.describe_cpu()
@@ -48,18 +48,17 @@ class Devices:
         self.local = len(strategy.extended.worker_devices) if strategy else 1
         self._first = rank * self.local  # number of this process's first replica
         self.is_chief = rank == 0
-        self._broadcast = tf.function(self._values_of_chief)
+        self._broadcast = tf.function(self._sum_chief_values)
 
-    def batch(self, size: int) -> int:
+    def divide_batch(self, size: int) -> int:
         """Returns how many graphs of a batch each replica takes; raises ValueError."""
         if size % self.replicas:
             raise ValueError(
-                f'a batch of {size} cannot be divided among {self.replicas} replicas; '
-                'choose another --batch'
+                f'--batch must be divisible by the {self.replicas} replicas, not {size}'
             )
         return size // self.replicas
 
-    def share(self, *arrays: np.ndarray) -> list[np.ndarray]:
+    def take_share(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns the shares of this process's replicas in the arrays of steps.
 
         Args:
@@ -73,23 +72,24 @@ class Devices:
         shares = []
         for array in arrays:
             steps, batch, *rest = np.shape(array)
-            # [steps, replicas, batch / replicas, ...].
-            cut = np.reshape(array, [steps, self.replicas, self.batch(batch), *rest])
-            shares.append(cut[:, mine].reshape(-1, self.batch(batch), *rest))
+            share = self.divide_batch(batch)
+            cut = np.reshape(array, [steps, self.replicas, share, *rest])
+            shares.append(cut[:, mine].reshape(-1, share, *rest))
         return shares
 
-    def item(self, step: tf.Tensor) -> tf.Tensor:
+    def find_row(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the row of a step of the current replica in the arrays of `share`."""
+        # A step has a row for each replica of this process, numbered from `_first`.
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
-    def agree(self, values: Sequence[float]) -> list[float]:
+    def broadcast_values(self, values: Sequence[float]) -> list[float]:
         """Returns the chief's values in every process; waits for all of them."""
         if not self.is_distributed:
             return list(values)
         return list(self._broadcast(tf.constant(values, tf.float64)).numpy())
 
-    def _values_of_chief(self, values: tf.Tensor) -> tf.Tensor:
+    def _sum_chief_values(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the first replica's values: a sum in which all others are 0."""
 
         def chosen(values: tf.Tensor) -> tf.Tensor:
@@ -101,21 +101,19 @@ class Devices:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, of_replicas, axis=None)
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch_workers(self) -> Iterator[None]:
         """Turns TensorFlow's error for a lost worker into a ValueError of one line."""
+        errors = tf.errors
+        lost = errors.UnavailableError, errors.AbortedError, errors.CancelledError
         try:
             yield
-        except tf.errors.OpError as error:
-            lost = (tf.errors.UnavailableError, tf.errors.AbortedError)
-            if not isinstance(error, (*lost, tf.errors.CancelledError)):
-                raise
+        except lost as error:
             raise ValueError(
-                '--strategy=workers: another worker has ended; start all of them again '
-                'with --resume'
+                '--strategy=workers: a worker has ended; start all again with --resume'
             ) from error
 
 
-def update(
+def update_variables(
     change: Callable[..., tf.Operation],
     variables: Sequence[tf.Variable],
     *arguments: Sequence[tf.Tensor],
@@ -147,7 +145,7 @@ def open_devices(name: str) -> Devices:
         rank = parse_cluster(os.environ.get('TF_CONFIG', ''))
         print('waiting for all workers of TF_CONFIG', flush=True)
         try:
-            with interruptible():
+            with end_on_interrupt():
                 return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
         except tf.errors.OpError as error:  # its port is in use, say
             raise ValueError(
@@ -158,7 +156,7 @@ def open_devices(name: str) -> Devices:
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def end_on_interrupt() -> Iterator[None]:
     """Lets Ctrl-C end the process at once, even while C++ code is waiting."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -187,14 +185,11 @@ def parse_cluster(variable: str) -> int:
         ports = [int(address.rpartition(':')[2]) for address in addresses]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
-            f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
-            f'is {variable!r}'
+            f'--strategy=workers needs TF_CONFIG, such as {example}, not {variable!r}'
         ) from None
     # Parameter servers and evaluators, which TensorFlow also knows, have no role here.
     if list(content['cluster']) != ['worker'] or kind != 'worker':
-        raise ValueError(
-            'TF_CONFIG: a cluster has tasks of type worker here, and no other'
-        )
+        raise ValueError('TF_CONFIG: all tasks of the cluster must be of type worker')
     if len(set(addresses)) < len(addresses) or not all(0 < p < 1 << 16 for p in ports):
         raise ValueError(f'TF_CONFIG: workers need an address each, not {addresses}')
     if not 0 <= rank < len(addresses):

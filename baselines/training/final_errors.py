@@ -1,6 +1,6 @@
 """Measures a finished training on validation, and ranks the test split."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import numpy as np
@@ -34,7 +34,7 @@ class MeasuringError(ValueError):
     """Raised where the model of a finished training cannot score a graph."""
 
 
-def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObject:
+def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObject:
     """Measures validation and ranks test; prints both.
 
     Args:
@@ -51,7 +51,7 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
     collection = settings.collection
     errors: dict[str, _Errors] = {'val': {}, 'test': {}}
     if stores['valid'].has_runtimes:
-        members = _score(data, scorer, 'valid', 'measuring validation')
+        members = _score_split(data, scorer, 'valid', 'measuring validation')
         formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
         if scorer.graph_model is not None and scorer.trees is not None:
             scorer = choose_weights(scorer, stores['valid'], members, formula)
@@ -61,35 +61,33 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
             scored = formula
         results = data.task.results(stores['valid'], scored)
         errors['val'] = _measure_collections(collection, stores['valid'], results)
-        score = _validation_score(data, scored)
+        score = _measure_validation(data, scored)
         if scorer.trees is not None and score:  # an epoch's is without them
             print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
         _note_random(results)
         if data.task.has_default:
-            print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
+            print(text.wrap_line(f'val: {report.format_gain(results)}', indent=2))
     test = stores['test']
-    members = _score(data, scorer, 'test', 'ranking test')
-    scored = list(
-        scorer_lib.noting_ties(settings.model, test, map(scorer.mean, members))
-    )
+    members = _score_split(data, scorer, 'test', 'ranking test')
+    means = map(scorer.mean, members)
+    scored = list(scorer_lib.noting_ties(settings.model, test, means))
     if settings.test_mode == 'metrics':
         results = data.task.results(test, scored)
         errors['test'] = _measure_collections(collection, test, results)
     # By collection and split; None for a collection of a split not measured.
     names = dict.fromkeys([collection.name, *(p.name for p in collection.parts)])
     by_name = {n: {s: found.get(n) for s, found in errors.items()} for n in names}
-    for line in _describe(collection, by_name):
-        print(line)
+    _print_errors(collection, by_name)
     return {
         'final_error': by_name.pop(collection.name),
         **({'final_error_by_collection': by_name} if by_name else {}),
         'val_score': score,
         'member_weights': scorer.weights,
-        'test_predictions': _rank(collection, test, scored),
+        'test_predictions': _rank_graphs(collection, test, scored),
     }
 
 
-def _score(
+def _score_split(
     data: task_data.TaskData, scorer: scorer_lib.Scorer, split: str, title: str
 ) -> list[_Members]:
     """Scores a split by each member; raises MeasuringError."""
@@ -99,11 +97,11 @@ def _score(
         for of_graph in phases.each(members, title, len(store), store.noun):
             scored.append(of_graph)
     except Exception as error:
-        raise _explain(error, data, scorer, split, len(scored)) from error
+        raise _explain_error(error, data, scorer, split, len(scored)) from error
     return scored
 
 
-def _explain(
+def _explain_error(
     error: Exception,
     data: task_data.TaskData,
     scorer: scorer_lib.Scorer,
@@ -119,7 +117,7 @@ def _explain(
     if scorer.keras_model is not None:
         import tensorflow as tf
 
-        code = registry.file_of(type(scorer.keras_model))
+        code = registry.find_file(type(scorer.keras_model))
         store, graphs = data.stores[split], data.graphs[split]
         tf.config.run_functions_eagerly(True)  # compiled code knows no lines
         try:
@@ -154,20 +152,18 @@ def choose_weights(
     """
     task = scorer.task
     # Judged by the same measure as the best epoch.
-    quality = metrics.measure_of(task.name, task.judged_by).of_graph
+    quality = metrics.find_measure(task.name, task.judged_by).of_graph
+    runtimes = [task.labels(store, number) for number in range(len(scored))]
     graphs = [
-        ensembles.ScoredGraph(
-            task.program_of(name), members, task.labels(store, number)
-        )
-        for number, (name, members) in enumerate(zip(store.graph_ids, scored))
+        ensembles.ScoredGraph(task.program_of(name), members, times)
+        for name, members, times in zip(store.graph_ids, scored, runtimes)
         if len(members) > 1
     ]
-    weights = ensembles.chosen_weights(graphs, quality)
+    weights = ensembles.choose_weights(graphs, quality)
     scorer = dataclasses.replace(scorer, weights=weights)
     if formula is not None:
         # A model that starts from the formula must beat it on validation graphs.
         learned = list(map(scorer.mean, scored))
-        runtimes = [task.labels(store, n) for n in range(len(scored))]
         if not ensembles.is_better(learned, formula, runtimes, quality):
             print(
                 'note: nothing learned ranks validation better than the formula of '
@@ -193,22 +189,22 @@ def _measure_collections(
         numbers = np.flatnonzero(store.collection_of == number)
         chosen[part.name] = [results[number] for number in numbers]
     task = collection.task
-    return {name: report.final_error(task, part) for name, part in chosen.items()}
+    return {name: report.measure_errors(task, part) for name, part in chosen.items()}
 
 
-def _describe(
+def _print_errors(
     collection: collections.Collection, by_name: Mapping[str, text.JsonObject]
-) -> Iterator[str]:
-    """Yields the lines to print: one for each split, and for each collection."""
-    for name, splits_of in by_name.items():
+) -> None:
+    """Prints a line for each split that was measured, and for each collection."""
+    for name, by_split in by_name.items():
         where = '' if name == collection.name else f'{name} '
-        for split, errors in splits_of.items():
+        for split, errors in by_split.items():
             if errors:
                 about = report.format_final_error(collection.task, errors)
-                yield f'{where}{split} {about}'
+                print(f'{where}{split} {about}')
 
 
-def _validation_score(
+def _measure_validation(
     data: task_data.TaskData, scored: Sequence[np.ndarray]
 ) -> text.JsonObject | None:
     """Measures all models of a run as each epoch is measured; None: not measured.
@@ -221,7 +217,7 @@ def _validation_score(
         (scored[graph][configs], data.task.labels(store, graph)[configs])
         for graph, configs in enumerate(data.validated)
     ]
-    measured = data.validation(pairs) if pairs else None
+    measured = data.measure_validation(pairs) if pairs else None
     if measured is None or measured.score is None:
         return None
     return {'measure': measured.measure, 'value': measured.score}
@@ -232,7 +228,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
     taus = [metrics.kendall_tau(result.scores, result.runtimes) for result in results]
     mean = float(np.nan_to_num(taus).mean())
     # Scores that are all equal have a note of their own.
-    depends = not all(arrays.are_equal(result.scores) for result in results)
+    depends = not all(arrays.are_scores_equal(result.scores) for result in results)
     if mean <= 0 and depends:
         print(
             "note: on validation it ranks no better than random choice (Kendall's tau "
@@ -240,7 +236,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
         )
 
 
-def _rank(
+def _rank_graphs(
     collection: collections.Collection,
     store: splits.PackedSplit,
     scored: Sequence[np.ndarray],
@@ -248,7 +244,7 @@ def _rank(
     """Ranks the graphs of a split: ID, in its own collection -> best first."""
     names = [part.name for part in collection.parts]
     rows = [
-        submission.make_row(names[part], graph_id, arrays.best_first(scores))
+        submission.make_row(names[part], graph_id, arrays.order_by_score(scores))
         for part, graph_id, scores in zip(store.collection_of, store.graph_ids, scored)
     ]
     return {row.id: list(row.configs) for row in rows}

@@ -1,7 +1,7 @@
 """The graph model of a training: checked and made, on one device or several.
 
-graph_model = GraphModel(settings, registry.model_class('MLP', 'tile'), {})
-trainer = graph_model.trainer(data)
+graph_model = GraphModel(settings, registry.find_model_class('MLP', 'tile'), {})
+trainer = graph_model.make_trainer(data)
 state = trainer.fit(data)
 
 A training imports this module, and TensorFlow with it, only if it has a graph model.
@@ -29,7 +29,7 @@ from baselines.training import task_data
 class GraphModel:
     """The graph model that settings ask for, and the devices that train it.
 
-    Prints what it is trained on.
+    Prints the devices that train it.
 
     Args:
         config: the settings.
@@ -50,7 +50,7 @@ class GraphModel:
         config: config_lib.AnyConfig,
         model_class: type,
         own_losses: Mapping[str, Callable[..., tf.Tensor]],
-        is_own: bool = False,
+        is_own: bool,
     ):
         self._task = lookup.TASKS[config.collection.task]
         self._class = model_class
@@ -65,26 +65,29 @@ class GraphModel:
             own_code.check_model(config, model_class, self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
-    def trainer(self, data: task_data.TaskData) -> loop.Trainer:
+    def make_trainer(self, data: task_data.TaskData) -> loop.Trainer:
         """Makes the model, and the trainer that fits it."""
         config = data.settings
         if data.batch < config.batch:
-            noun = data.stores['train'].noun
+            graphs = text.count(data.batch, f'training {data.stores["train"].noun}')
             print(
-                f'note: only {text.count(data.batch, f"training {noun}")} with at '
-                f'least {config.configs} configurations,\nfewer than '
-                f'--batch={config.batch}; training on batches of {data.batch}'
+                f'note: only {graphs} with at least {config.configs} configurations,\n'
+                f'fewer than --batch={config.batch}'
             )
-        self._devices.batch(data.batch)  # refuses a size that cannot be divided
-        make = self._maker(config)
-        model, replica = make(data.num_ops, data.normalizer), None
+        self._devices.divide_batch(data.batch)  # refuses a size that cannot be divided
+        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
+        arguments = kwargs, config.configs, data.num_ops, data.normalizer
+        make = functools.partial(
+            scorer_lib.make_model, self._task, self._class, *arguments
+        )
+        model, replica = make(), None
         if data.start is not None:
-            weights.read(data.start, model)
+            weights.read_weights(data.start, model)
         elif data.has_prior:
             begin_at_zero(model)
         if self._devices.is_distributed:
             with self._devices.strategy.scope():
-                replica = make(data.num_ops, data.normalizer)
+                replica = make()
                 # Before averages of the weights begin.
                 replica.set_weights(model.get_weights())
         budget = getattr(config, 'memory_budget', 0)  # kernels need none
@@ -95,19 +98,12 @@ class GraphModel:
         )
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def wait_for_processes(self) -> Iterator[None]:
         """Waits at the end of the block for the processes of the training."""
-        with self._devices.watched():
+        with self._devices.watch_workers():
             yield
             # A worker that has ended would stop the chief.
-            self._devices.agree([0.0])
-
-    def _maker(self, config: config_lib.AnyConfig) -> Callable[..., tf.keras.Model]:
-        """Returns a function (num_ops, normaliser) -> model."""
-        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
-        return functools.partial(
-            scorer_lib.make_model, self._task, self._class, kwargs, config.configs
-        )
+            self._devices.broadcast_values([0.0])
 
 
 def make_loss(
@@ -134,10 +130,10 @@ def check_own_losses(loss: losses.CombinedLoss) -> None:
 
 
 def begin_at_zero(model: tf.keras.Model) -> None:
-    """Sets the weights to 0 that make scores, so that those of a formula come first.
+    """Sets the last matrix of one column to 0, so that all scores of the model are 0.
 
-    These are the last matrix of one column.  A step then moves it alone, and the next
-    one everything.
+    Scores then begin with the formula alone.  The first step changes this matrix only,
+    as the gradients of the layers before it are 0; the second step changes all.
 
     Raises:
         ValueError: there is no such matrix.
@@ -145,7 +141,7 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
     if not readouts:
         raise ValueError(
-            f'--estimate: {type(model).__name__} has no matrix of one column, which '
-            'would make its scores, and cannot begin with the formula; drop --estimate'
+            f'--estimate: {type(model).__name__} must have a matrix of one column, '
+            'which makes its scores'
         )
     readouts[-1].assign(tf.zeros_like(readouts[-1]))

@@ -13,7 +13,7 @@ from baselines.runs import run_files
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'columns')
 
 
-def read(
+def read_start(
     config: config_lib.AnyConfig, train: splits.PackedSplit, num_ops: int
 ) -> tuple[run_files.RunFile, normalizer_lib.Scaling]:
     """Reads the run of --init_from and its scaling; compares it with the settings.
@@ -34,53 +34,46 @@ def read(
     with finding.as_flag('--init_from'):
         run = finding.load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
-    collection = run.collection
-    if collection.task != config.collection.task:
-        raise ValueError(
-            f'{where} is of task {collection.task}, not {config.collection.task}'
-        )
+    collection, wanted = run.collection, config.collection
+    if collection.task != wanted.task:
+        raise ValueError(f'{where} is of task {collection.task}, not {wanted.task}')
     # The flag columns of a joint run mean its own collections, in its own order.
-    joint = len(collection.parts) > 1 or len(config.collection.parts) > 1
-    if joint and collection.name != config.collection.name:
+    joint = len(collection.parts) > 1 or len(wanted.parts) > 1
+    if joint and collection.name != wanted.name:
         raise ValueError(
-            f'{where} is of {collection.name}, not {config.collection.name}: with '
-            'several collections, each has a flag of its own; pass the same --source '
-            'and --search'
+            f'{where} is of {collection.name}, not {wanted.name}: pass the same '
+            '--source and --search'
         )
-    # A run file may lack settings that are newer than it.
+    # A run file lacks settings that were added after its training.
     defaults = config_lib.to_json(type(config)())
-    for name, wanted in config_lib.to_json(config).items():
-        if name in _ALIKE:
-            stored = run.args.get(name, defaults[name])
-            if _comparable(name, stored) != _comparable(name, wanted):
-                raise ValueError(
-                    f'{where} has --{name}={stored}, not {wanted}; pass the same'
-                )
+    settings = config_lib.to_json(config)
+    for name in [name for name in _ALIKE if name in settings]:
+        stored, value = run.args.get(name, defaults[name]), settings[name]
+        if _select_comparable(name, stored) != _select_comparable(name, value):
+            raise ValueError(f'{where} has --{name}={stored}, not {value}')
     # A run can be saved with trees and without a graph model.
     if not run.has_weights:
-        raise ValueError(
-            f'{where} scores with {registry.TREES} alone, which have no weights'
-        )
+        raise ValueError(f'{where} has {registry.TREES} alone, and no weights')
     scaling = normalizer_lib.Scaling.from_json(run.info)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')
     # The embedding table has a row for each known opcode, and no more.
     if scaling.num_ops < num_ops:
         raise ValueError(
-            f'{where} knows opcodes below {scaling.num_ops}, but the data have '
-            f'{num_ops - 1}; train without --init_from'
+            f'{where} knows opcodes below {scaling.num_ops}, not {num_ops - 1}, which '
+            'the data have; train without --init_from'
         )
     variant = splits.Variant.from_json(run.info, collection.config_columns)
     variant.check(train, f'{run.model_dir} was trained on')
     return run, scaling
 
 
-def _comparable(name: str, value: Any) -> Any:
-    """Returns what has to be equal of a setting in `_ALIKE`.
+def _select_comparable(name: str, value: Any) -> Any:
+    """Returns the part of a setting in `_ALIKE` that must be equal in both trainings.
 
-    Of --columns the sets for a TPU: a recipe adds those for a CPU where the data are,
+    Sets of --columns for a CPU may differ: a recipe adds them to the tiles of a CPU,
     and the weights keep the columns that they were trained with.
     """
     if name != 'columns':
         return value
-    return sorted({*str(value).split(',')} & {*registry.column_sets('tpu')})
+    return sorted({*str(value).split(',')} & {*registry.find_column_sets('tpu')})

@@ -56,24 +56,23 @@ class Validator:
             for graph, configs in enumerate(chosen)
         ]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
-        differ = [data.differ(graph, configs) for graph, configs in enumerate(chosen)]
+        differ = [data.has_choice(n, configs) for n, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)
 
     def measure(self) -> progress.Validation:
-        """Measures the model as it is."""
+        """Measures the model with its current weights."""
         if not self._labels:
             return _UNMEASURED
-        scored = progress.bar('validating', len(self._labels), self._score())
+        scored = progress.make_bar('validating', len(self._labels), self._score())
         pairs = list(zip(scored, self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
-            arrays.are_equal(pairs[graph][0]) for graph in self._with_choice
+            arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
         )
-        return dataclasses.replace(
-            self._data.validation(pairs), loss=self._loss_of(pairs)
-        )
+        measured = self._data.measure_validation(pairs)
+        return dataclasses.replace(measured, loss=self._get_loss(pairs))
 
-    def _loss_of(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-        """Returns the training loss of lists, cut to the length of a step's lists."""
+    def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+        """Computes the training loss on the first `configs` entries of each list."""
         configs = self._data.settings.configs
         lists: list[tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])
@@ -133,18 +132,18 @@ class Trainer:
 
         Raises:
             ValueError: the loss or a score is not finite.
-            MisfitError: the state is of another model.
+            MisfitError: the state belongs to another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), self.validator(data)
+        steps, validator = self.compile_steps(data), self.make_validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
-        # In epochs; few graphs make an epoch of few steps.
+        # Steps -> epochs, rounded up: few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
         patience = max(settings.early_stop, epochs_of_steps)
         done = state.epochs_done
         if state.variables:
             try:
-                steps.restore(state.variables)
+                steps.restore_state(state.variables)
             except ValueError as error:
                 raise progress.MisfitError(str(error)) from None
         if self._validate_first and not done:
@@ -159,7 +158,7 @@ class Trainer:
                 started = time.monotonic()
                 trained = self._train_epoch(steps, data, epoch)
                 seconds = time.monotonic() - started
-                with steps.averaged():
+                with steps.use_averages():
                     measured = self._validate(validator)
                     weights = steps.model.get_weights()
                 # An epoch later: weights that began at 0 have changed by then.
@@ -167,18 +166,14 @@ class Trainer:
                     raise ValueError(_IGNORES.format(settings.model))
                 validated = time.monotonic() - started - seconds
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
-                is_better = state.add(row, measured, weights)
-                state.variables = steps.state()
+                is_better = state.add_epoch(row, measured, weights)
+                state.variables = steps.get_state()
                 for call in after_epoch:  # first: an epoch that is shown is saved
                     call(state)
-                shown.epoch(state.curve, is_better)
+                shown.show_epoch(state.curve, is_better)
         if state.best_weights:
-            measure = 'tau' if state.curve.get('val_tau') else 'OPA'
             is_early = state.epochs_done < settings.epochs
-            since = patience if is_early else 0
-            write(
-                progress.last_line(state.best_epoch, state.best_score, measure, since)
-            )
+            write(progress.format_last_line(state, patience if is_early else 0))
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state
@@ -187,26 +182,26 @@ class Trainer:
         """Counts the numbers that are trained."""
         return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
-    def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
+    def compile_steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""
         if self._replica is not None:
             # The model itself is not trained, and Keras cannot save it before a call.
             tf.function(
                 lambda packed: self.model(data.unpack(packed, 0, data.batch)[0]),
-                input_signature=[data.signature()],
+                input_signature=[data.make_signature()],
             ).get_concrete_function()
-        share = self._devices.batch(data.batch)
+        share = self._devices.divide_batch(data.batch)
         return steps_lib.Steps(
             self._replica or self.model,
             self._loss,
             self._settings,
             lambda packed, step: data.unpack(packed, step, share),
-            data.signature(),
+            data.make_signature(),
             self._settings.epochs * data.steps_per_epoch,
             self._devices,
         )
 
-    def validator(self, data: task_data.TaskData) -> Validator:
+    def make_validator(self, data: task_data.TaskData) -> Validator:
         """Prepares to measure the model after each epoch."""
         return Validator(data, self._loss, self.scorer)
 
@@ -219,10 +214,9 @@ class Trainer:
         if not self._devices.is_distributed:
             return measured
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
-        agreed = self._devices.agree(values)
-        return progress.Validation(
-            *(None if math.isnan(x) else float(x) for x in agreed)
-        )
+        agreed = self._devices.broadcast_values(values)
+        defined = (None if math.isnan(x) else float(x) for x in agreed)
+        return progress.Validation(*defined)
 
     def _take_weights(self) -> None:
         """Copies the weights learned by the replicas to the model that scores."""
@@ -233,38 +227,25 @@ class Trainer:
         self, steps: steps_lib.Steps, data: task_data.TaskData, epoch: int
     ) -> tuple[float, float | None]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
-        loss, correct, total, done = 0.0, 0.0, 0.0, 0
+        added, done = np.zeros(3), 0  # loss, pairs in the right order, pairs
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         title = f'epoch {epoch + 1}/{self._settings.epochs}'
-        with progress.bar(title, data.steps_per_epoch) as bar:
-            for drawn in data.draws(epoch):
+        with progress.make_bar(title, data.steps_per_epoch) as bar:
+            for drawn in data.draw_steps(epoch):
                 count = len(drawn[0])
-                packed = data.pack(*self._devices.share(*drawn))
+                packed = data.pack(*self._devices.take_share(*drawn))
                 try:
-                    sums = steps.run_chunk(packed, count)
+                    added += steps.run_chunk(packed, count)
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
-                    self._check_scores(data, np.unique(drawn[0]))
+                    graphs = np.unique(drawn[0])
+                    with text.locate_errors('the loss is not finite'):
+                        list(self.scorer.scores(data.graphs['train'], graphs))
                     raise
-                added = zip((loss, correct, total), sums)
-                loss, correct, total = (a + b for a, b in added)
+                loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None
                 progress.show_step(bar, count, loss / done, opa)
         return loss / done, opa
-
-    def _check_scores(self, data: task_data.TaskData, graphs: np.ndarray) -> None:
-        """Raises ValueError if the model gives a training graph no finite scores."""
-        store = data.stores['train']
-        for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
-            try:
-                list(self.scorer.scores(data.graphs['train'], np.array([graph])))
-            except ValueError as error:
-                raise ValueError(
-                    f'the loss is not finite: {store.graph_ids[graph]}, with '
-                    f'{text.count(nodes, "node")}, has a score that is not finite; '
-                    'look in the code of the model, if it is your own, or at this '
-                    f"{store.noun}'s features"
-                ) from error

@@ -52,8 +52,8 @@ def register(
 
     Args:
         name: the loss's name in --losses.
-        tempered: whether the temperature divides its scores; not where the loss
-            says what a score is.
+        tempered: whether the temperature divides its scores; False for a loss that
+            defines the scale of scores.
         takes_noise: True where its third argument is the share by which measurements
             of one configuration may differ, of --loss_noise.
     """
@@ -81,7 +81,7 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         >>> float(loss([[3.0, 1.0]], [[1.0, 0.0]]))  # log(e + 1) - 1
         0.3132...
     """
-    ordered = _by_falling_label(labels, scores)
+    ordered = _sort_by_label(labels, scores)
     rest = tf.math.cumulative_logsumexp(ordered, axis=1, reverse=True)
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
 
@@ -99,7 +99,7 @@ def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         >>> float(loss([[3.0, 1.0]], [[0.5, 0.0]]))  # one pair, two items
         0.25
     """
-    return _mean_over_pairs(labels, tf.nn.relu(1.0 - _differences(scores)))
+    return _average_pairs(labels, tf.nn.relu(1.0 - _compute_differences(scores)))
 
 
 @register('PairwiseLogisticLoss')
@@ -116,7 +116,7 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         >>> float(loss([[3.0, 1.0]], [[0.0, 0.0]]))  # log(2) / 2
         0.3465...
     """
-    return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
+    return _average_pairs(labels, tf.nn.softplus(-_compute_differences(scores)))
 
 
 @register('PairwiseRuntimeLoss', takes_noise=True)
@@ -137,9 +137,9 @@ def pairwise_runtime(
         >>> float(loss([[4.0, 1.0, 1.005]], [[0.0, 0.0, 0.0]]))  # log(2)
         0.6931...
     """
-    ratios = _differences(tf.math.log(tf.maximum(labels, 1e-30)))
+    ratios = _compute_differences(tf.math.log(tf.maximum(labels, 1e-30)))
     weights = tf.where(ratios > math.log1p(noise), ratios, 0.0)
-    losses = tf.nn.softplus(-_differences(scores))
+    losses = tf.nn.softplus(-_compute_differences(scores))
     of_lists = tf.math.divide_no_nan(
         tf.reduce_sum(weights * losses, axis=[1, 2]),
         tf.reduce_sum(weights, axis=[1, 2]),
@@ -158,16 +158,17 @@ def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(tf.math.squared_difference(scores, labels))
 
 
-def _by_falling_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+def _sort_by_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Returns scores in the order of falling labels; ties in a random order.
 
     The seed is taken from the scores, which every step changes: a generator would have
     a state, which a resumed training had lost.
     """
     total = tf.cast(tf.reduce_sum(scores), tf.float32)
-    seed = tf.stack([tf.bitcast(total, tf.int32), 37])
+    seed = tf.stack([tf.bitcast(total, tf.int32), 37])  # a seed is two integers
     drawn = tf.random.stateless_uniform(tf.shape(labels), seed)
     shuffled = tf.argsort(drawn, stable=True)
+    # `top_k` keeps the order of equal labels, which have been shuffled.
     _, order = tf.math.top_k(
         tf.gather(labels, shuffled, batch_dims=1), tf.shape(labels)[1]
     )
@@ -175,18 +176,18 @@ def _by_falling_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return tf.gather(scores, order, batch_dims=1)
 
 
-def _differences(x: tf.Tensor) -> tf.Tensor:
+def _compute_differences(x: tf.Tensor) -> tf.Tensor:
     """Computes x_i - x_j: [lists, n] -> [lists, n, n]."""
     return x[:, :, tf.newaxis] - x[:, tf.newaxis, :]
 
 
-def _mean_over_pairs(labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
+def _average_pairs(labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
     """Sums over pairs with y_i > y_j, per item: [lists, n, n] -> scalar."""
-    wanted = tf.cast(_differences(labels) > 0, losses.dtype)
+    wanted = tf.cast(_compute_differences(labels) > 0, losses.dtype)
     return tf.reduce_mean(tf.reduce_sum(wanted * losses, axis=2))
 
 
-def _relevance(labels: tf.Tensor) -> tf.Tensor:
+def _get_relevance(labels: tf.Tensor) -> tf.Tensor:
     """Computes relevance: 1 for the fastest of a list, 1/2 for twice its time."""
     labels = tf.maximum(labels, 1e-30)
     return tf.reduce_min(labels, axis=1, keepdims=True) / labels
@@ -201,7 +202,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         spec: names and weights, such as 'ListMLELoss:1,MSE:0.02'; a weight
             that is not given is 1.
         temperature: divides the scores in the ranking losses, not in MSE, which
-            says what a score is.
+            defines their scale.
         noise: share by which measurements of one configuration may differ, for the
             losses that take it.
         own: functions of the user's by name, (labels, scores) -> a scalar or
@@ -227,12 +228,12 @@ class CombinedLoss(tf.keras.losses.Loss):
         noise: float = NOISE,
         own: Mapping[str, _Function] | None = None,
     ):
-        # The loss is a scalar already; those of replicas are added up.
+        # `call` returns a scalar; the losses of several replicas are added up.
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
-        parts = _parse(spec)
+        parts = _parse_spec(spec)
         total = sum(weight for _, weight in parts)
-        choices = {**LOSSES, **{n: _loss_of_user(f) for n, f in (own or {}).items()}}
-        by_name = {name: _resolved(name, choices) for name, _ in parts}
+        choices = {**LOSSES, **{n: _wrap_user_loss(f) for n, f in (own or {}).items()}}
+        by_name = {name: _find_loss(name, choices) for name, _ in parts}
         self._parts: list[tuple[float, _Loss]] = [
             (weight / total, by_name[name]) for name, weight in parts
         ]
@@ -250,15 +251,15 @@ class CombinedLoss(tf.keras.losses.Loss):
         return total
 
 
-def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
+def _find_loss(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     """Finds a loss by its name, or by the file and name of a function."""
     path, _, function = name.rpartition(':')
     if not path and name.startswith(_RANKING):
-        return _tensorflow_ranking_loss(name[len(_RANKING) :])
+        return _make_ranking_loss(name[len(_RANKING) :])
     if not path:
-        of_ranking = registry.ranking_losses()
+        of_ranking = registry.find_ranking_losses()
         if name not in choices and name in of_ranking:
-            return _tensorflow_ranking_loss(name)
+            return _make_ranking_loss(name)
         listed: dict[str, _Loss | None] = dict(choices)
         if of_ranking:
             listed[f'{_RANKING}<class>'] = None
@@ -269,15 +270,15 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
         for key, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
-    return _loss_of_user(registry.resolve(function, functions, f'function in {path}'))
+    return _wrap_user_loss(registry.resolve(function, functions, f'function in {path}'))
 
 
-def _tensorflow_ranking_loss(name: str) -> _Loss:
-    """Returns a loss of TensorFlow Ranking, applied to `_relevance` and -scores.
+def _make_ranking_loss(name: str) -> _Loss:
+    """Returns a loss of TensorFlow Ranking, applied to relevance and -scores.
 
-    There a high score is a good one.  The temperature is ours, not the loss's own.
+    A high score is a good one there.  The temperature is ours, not the loss's own.
     """
-    choices = registry.ranking_losses()
+    choices = registry.find_ranking_losses()
     if not choices:
         raise ValueError(
             f'--losses: {_RANKING}{name} is of TensorFlow Ranking, which is not '
@@ -294,12 +295,12 @@ def _tensorflow_ranking_loss(name: str) -> _Loss:
         **({'temperature': 1.0} if tempered else {}),
     )
     return _Loss(
-        lambda labels, scores: tf.reduce_mean(loss(_relevance(labels), -scores)),
+        lambda labels, scores: tf.reduce_mean(loss(_get_relevance(labels), -scores)),
         tempered,
     )
 
 
-def _loss_of_user(function: _Function) -> _Loss:
+def _wrap_user_loss(function: _Function) -> _Loss:
     """Returns a user's loss; a loss per list is averaged."""
 
     @functools.wraps(function)  # errors are located in its file
@@ -309,7 +310,7 @@ def _loss_of_user(function: _Function) -> _Loss:
     return _Loss(mean, tempered=False)
 
 
-def _parse(spec: str) -> list[tuple[str, float]]:
+def _parse_spec(spec: str) -> list[tuple[str, float]]:
     """Reads the names and weights of --losses; raises ValueError."""
     parts: dict[str, float] = {}
     for entry in spec.split(','):
@@ -325,10 +326,9 @@ def _parse(spec: str) -> list[tuple[str, float]]:
             weight = math.nan
         if not (0 < weight < math.inf):
             raise ValueError(
-                f'--losses: the weight of {name!r} in {spec!r} should be a '
-                f'positive number, not {text!r}'
+                f'--losses: the weight of {name!r} must be above 0, not {text!r}'
             )
         if name in parts:
-            raise ValueError(f'--losses: {name!r} stands twice in {spec!r}')
+            raise ValueError(f'--losses: {name!r} must be in {spec!r} once, not twice')
         parts[name] = weight
     return list(parts.items())

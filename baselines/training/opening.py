@@ -19,9 +19,10 @@ from baselines.tasks import lookup
 
 
 def open_splits(settings: config_lib.AnyConfig) -> dict[str, splits.PackedSplit]:
-    """Opens the splits, of a fold if one is set; refuses those that do not match.
+    """Opens the splits of a training, and checks that they match.
 
-    Those of several collections are joined, with a flag for each.
+    With --fold they are the splits of the fold.  Splits of several collections are
+    joined, with a flag column for each collection.
 
     Args:
         settings: the training's settings.
@@ -55,9 +56,8 @@ def _check_folders(source_of: Mapping[str, str]) -> None:
     for first, second in itertools.combinations(source_of, 2):
         if source_of[first] == source_of[second]:
             raise ValueError(
-                f'--source and --search choose {first} and {second}, but there is one '
-                f'folder for both, {source_of[first]}: --data_root should have a '
-                'folder for each, xla/random, xla/default, nlp/random, nlp/default'
+                f'--data_root must have a folder each for {first} and {second}, such '
+                f'as xla/random and nlp/default, not {source_of[first]} for both'
             )
 
 
@@ -71,13 +71,12 @@ def _open_collection(
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
     open_split = task.store_class.open_collection
-    whole = {split: open_split(collection, settings, split) for split in present}
-    if len(whole) == 1:
-        whole = _with_stand_ins(whole['train'])
-    stores = whole
+    stores = {split: open_split(collection, settings, split) for split in present}
+    if len(stores) == 1:
+        stores = _add_stand_ins(stores['train'])
     if settings.fold:
         cache_dir = settings.cache_dir
-        stores = folds.with_fold(settings.fold, whole, task.program_of, cache_dir)
+        stores = folds.make_fold(settings.fold, stores, task.program_of, cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
@@ -92,21 +91,19 @@ def _open_collection(
         _check_validation_runtimes(stores['valid'])
     if settings.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
-            f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
-            'are in the published test files; use --test_mode=predictions'
+            f'--test_mode=metrics: all runtimes in {test.source} are 0; drop the flag'
         )
     return stores
 
 
-def _with_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
+def _add_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
     """Returns a training split, and copies without runtimes as `valid` and `test`.
 
     Without runtimes, no kernel of the training is validated on.  Prints a note.
     """
     text.note(
-        f'{train.source}: {text.count(len(train), train.noun)} of `collect` cannot be '
-        'divided, and there is no valid and no test: nothing is validated, and the '
-        f'ranking is of the training {train.noun}s; collect more programs'
+        f'{train.source}: there are no valid and no test: nothing is validated, and '
+        f'training {train.noun}s are ranked; collect more programs'
     )
     manifest = {**train.manifest, 'has_runtimes': False}
     other = type(train)(train.source, manifest, train.arrays)
@@ -122,6 +119,5 @@ def _check_validation_runtimes(store: splits.PackedSplit) -> None:
     if len(zeros):
         graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
         raise ValueError(
-            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0, with which '
-            'nothing can be compared; leave its file out'
+            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0; remove it'
         )

@@ -20,8 +20,8 @@ from baselines import config as config_lib
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
-from baselines.tasks import examples
 from baselines.tasks import lookup
+from baselines.tasks import protocol
 from baselines.training import losses
 from baselines.training import task_data
 
@@ -46,7 +46,7 @@ class Graphs:
         nodes: the number of nodes of each graph, by name.
     """
 
-    num_ops = examples.OPCODES
+    num_ops = protocol.EXAMPLE_OPCODES
 
     def __init__(self, settings: config_lib.AnyConfig, nodes: Mapping[str, int]):
         self.names, self.num_configs = tuple(nodes), settings.configs
@@ -59,14 +59,14 @@ class Graphs:
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
         store = task.store_class.from_records('made up', records)
         plain = type(settings)(batch=len(nodes), configs=settings.configs)
-        self._data = task_data.make(plain, {'train': store})
+        self._data = task_data.make_data(plain, {'train': store})
         self.normalizer = self._data.normalizer
 
     @functools.cache  # noqa: B019  lives as long as a check
     def graph(
         self, names: tuple[str, ...], configs: tuple[int, ...] = ()
     ) -> tfgnn.GraphTensor:
-        """Makes a batch of graphs, with all configurations or with these."""
+        """Makes a batch of graphs with all configurations, or with the given ones."""
         configs = configs or tuple(range(self.num_configs))
         numbers = np.array([[self.names.index(name) for name in names]])
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
@@ -94,7 +94,7 @@ def check_loss(name: str, loss: Loss) -> None:
         try:
             values = tf.cast(inspect.unwrap(loss)(labels, scores), tf.float32)
         except Exception as error:
-            wrong = registry.describe_error(error, registry.file_of(loss))
+            wrong = registry.describe_error(error, registry.find_file(loss))
             raise ValueError(f'{call} raised {wrong}') from error
         mean = tf.reduce_mean(values)
     gradient = tape.gradient(mean, scores)
@@ -117,7 +117,7 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
         ValueError: the model raises, its scores are not [graphs, configurations] or
             not finite, or a variable has no finite gradient.
     """
-    name, path = model_class.__name__, registry.file_of(model_class)
+    name, path = model_class.__name__, registry.find_file(model_class)
     try:
         inspect.signature(model_class).bind_partial(num_configs=1, num_ops=1)
     except TypeError as error:
@@ -127,8 +127,9 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
                 f'{name}(num_configs=..., num_ops=...), and {error}'
             )
     count = min(settings.batch, _MOST_GRAPHS)
-    graphs = Graphs(settings, {f'graph {i}': examples.NODES for i in range(count)})
-    model = registry.construct(
+    names = [f'graph {number}' for number in range(count)]
+    graphs = Graphs(settings, dict.fromkeys(names, protocol.EXAMPLE_NODES))
+    model = registry.construct_model(
         model_class,
         settings.configs,
         graphs.num_ops,
@@ -151,7 +152,7 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
     Raises:
         ValueError: says what to change, as in all rules.
     """
-    path, made = registry.file_of(type(model)), []
+    path, made = registry.find_file(type(model)), []
 
     def note(create: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
         frames = traceback.extract_stack()
@@ -165,8 +166,8 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
         model(graphs.graph(graphs.names), training=True)
     if made:
         raise ValueError(
-            f'call makes the variable {made[0]}, and forward has not: make layers in '
-            '__init__, and use them in forward, which alone builds a model that scores'
+            f'call makes the variable {made[0]}: make layers in __init__, and use all '
+            'in forward, which alone builds a model that scores'
         )
     if not model.trainable_variables:
         raise ValueError('there is no trainable variable')
@@ -195,10 +196,9 @@ def check_any_number(
         try:
             scores = model.forward(graph, count)
         except (Exception, SystemExit) as error:
-            wrong = registry.describe_error(error, registry.file_of(type(model)))
+            wrong = registry.describe_error(error, registry.find_file(type(model)))
             raise ValueError(
-                f'forward has to score any number of configurations, and raised for '
-                f'{count}: {wrong}'
+                f'forward must score any number of configurations; {count}: {wrong}'
             ) from None
         require_scores(f'forward, for {count} configurations,', scores, (1, count))
         scored.append((chosen, scores))
@@ -212,8 +212,7 @@ def require_scores(method: str, scores: Any, shape: tuple[int, int]) -> None:
         given = f'{scores.dtype.name} {tuple(scores.shape)}'
     if given != f'float32 {shape}':
         raise ValueError(
-            f'{method} should return float32 {shape}, [graphs, configurations], not '
-            f'{given}'
+            f'{method} must return float32 {shape}, [graphs, configs], not {given}'
         )
     if not np.isfinite(scores).all():
         raise ValueError(f'{method} returned a score that is not finite')

@@ -24,7 +24,7 @@ _RECENT = 5  # epochs whose mean time is expected of the others
 _MOST_LOSS = 1e9
 _HUGE_LOSS = (
     'note: the validation loss is {:.1e}: features of the validation split are far\n'
-    'outside those of the training split; train on more data'
+    "outside the training split's; train on more data"
 )
 _DIVERGED = 'note: losses are huge ({:.1e} in training): lower --lr'
 
@@ -49,7 +49,7 @@ class State:
         best_score: highest validation score so far, see `Validation`.
         best_epoch: the epoch of that score; -1: none yet, or the initial weights.
         best_weights: the model's weights at that epoch.
-        variables: everything that a step changes, from `Steps.state`.
+        variables: everything that a step changes, from `Steps.get_state`.
     """
 
     curve: dict[str, list[float | None]] = dataclasses.field(
@@ -65,7 +65,7 @@ class State:
         """Number of finished epochs."""
         return len(self.curve['epoch'])
 
-    def add(
+    def add_epoch(
         self,
         row: Sequence[float | None],
         measured: 'Validation',
@@ -147,7 +147,7 @@ class Progress:
         if self._skipped:
             self._say(self._skipped)
 
-    def epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
+    def show_epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
         """Prints the row of the last epoch, and the header before the first.
 
         On a terminal it prints rows of short epochs every few seconds only.
@@ -175,10 +175,10 @@ class Progress:
             self._say(self._legend)
             self._say(f'{"epoch":>{first}}  {titles}     time    left')
         number = f'{last["epoch"] + 1:{most}d}/{self._epochs}'
-        row = '  '.join(_number(last[n]).rjust(w) for n, w in zip(names, widths))
+        row = '  '.join(_show_value(last[n]).rjust(w) for n, w in zip(names, widths))
         times = np.add(curve['train_seconds'], curve['val_seconds'])
         left = (self._epochs - 1 - last['epoch']) * times[-_RECENT:].mean()
-        row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_rough(left):>6}'
+        row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_show_time(left):>6}'
         self._skipped = f'{row}{" *" * is_better}'
         self._since += times[-1]
         if self._since >= _BETWEEN or not sys.stdout.isatty():
@@ -191,7 +191,7 @@ class Progress:
             self._say(note[0].format(note[1]))
 
 
-def bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm:
+def make_bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm:
     """Returns a bar that a terminal shows if the work takes more than 10 s.
 
     Args:
@@ -212,7 +212,7 @@ def bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm
 
 def show_step(shown: tqdm.tqdm, steps: int, loss: float, opa: float | None) -> None:
     """Moves an epoch's bar on by `steps`; shows its means so far."""
-    shown.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
+    shown.set_postfix_str(f'loss {_show_value(loss)}, OPA {_show_value(opa)}', False)
     shown.update(steps)
 
 
@@ -221,35 +221,33 @@ def _is_huge(loss: float | None) -> bool:
     return loss is not None and abs(loss) > _MOST_LOSS
 
 
-def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
-    """Writes the line below the table: the best epoch, and why training stopped.
+def format_last_line(state: State, patience: int) -> str:
+    """Formats the line below the table: the best epoch, and why training stopped.
 
     Args:
-        epoch: the best one, from 0; -1 for the initial weights.
-        score: its validation score; not finite if there is none.
-        measure: its name, 'OPA' or 'tau'.
         patience: epochs without a better one after which training was stopped; 0 if
             it was not.
     """
-    best = f'epoch {epoch + 1}' if epoch >= 0 else 'the start'
-    if math.isfinite(score):
-        best += f' (val {measure} {score:.3f})'.replace('0.', '.', 1)
+    measure = 'tau' if state.curve.get('val_tau') else 'OPA'
+    best = f'epoch {state.best_epoch + 1}' if state.best_epoch >= 0 else 'the start'
+    if math.isfinite(state.best_score):  # else nothing was validated
+        best += f' (val {measure} {state.best_score:.3f})'.replace('0.', '.', 1)
     if not patience:
         return f'best: {best}'
     since = text.count(patience, 'epoch')
     return f'stopped early: best was {best}, none better in {since}'
 
 
-def _rough(seconds: float) -> str:
-    """Writes a time in six characters at most: '45 s', '48 min', '5.2 h'."""
+def _show_time(seconds: float) -> str:
+    """Formats a time in six characters at most: '45 s', '48 min', '5.2 h'."""
     if seconds < 99.5:
         return f'{seconds:.0f} s'
     minutes = seconds / 60
     return f'{minutes:.0f} min' if minutes < 99.5 else f'{minutes / 60:.3g} h'
 
 
-def _number(value: float | None) -> str:
-    """Writes a number in seven characters."""
+def _show_value(value: float | None) -> str:
+    """Formats a number in seven characters."""
     if value is None:
         return '-'
     return f'{value:.4f}' if abs(value) < 100 else f'{value:.6g}'

@@ -81,93 +81,90 @@ def train(
         OSError: something cannot be written.
     """
     models = config.models_file if models is None else models
-    training = _prepare(config, models, own_losses, command)
+    training = _prepare_training(config, models, own_losses, command)
     checkpoint, failure = training.checkpoint, None
     with training.together, checkpoint:
-        run = checkpoint.finished()
+        run = checkpoint.find_finished()
         if run is not None:
             print('note: --resume: the run of these settings is finished already')
         else:
-            scorer, learned = _fit(training, after_epoch)
+            scorer, learned = _fit_models(training, after_epoch)
             if not checkpoint.is_chief:
                 return ''
             try:
-                measured = final_errors.measure(training.data, scorer)
+                measured = final_errors.measure_run(training.data, scorer)
             except final_errors.MeasuringError as error:
                 measured, failure = final_errors.UNMEASURED, error
-            run = _save(training, scorer, {**learned, **measured, 'command': command})
+            content = {**learned, **measured, 'command': command}
+            run = _save_run(training, scorer, content)
         _write_ranking(run, config)
-        checkpoint.move_to(run)
+        checkpoint.move_state(run)
     if failure is not None:
         raise ValueError(f'{failure}; {run.model_dir} is saved without predictions')
     return run.model_dir
 
 
-def _prepare(
+def _prepare_training(
     config: config_lib.AnyConfig,
     models: registry.Own,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
     command: str,
 ) -> _Training:
     """Checks the settings, opens the data and makes the graph model; see `train`."""
-    _check(config)
+    _check_settings(config)
     grows = config.model == registry.TREES or config.trees
-    trees = tree_model.options_of(config) if grows else None
+    trees = tree_model.choose_options(config) if grows else None
     task = config.collection.task
     code = code_files.read(models, config.losses, config.model, task)
     # The user's code first, as packing may take minutes; else data and folders, which
     # are refused before TensorFlow is imported.
-    graph_model = None
-    if models or own_losses or config.model_kwargs_json != '{}':
-        graph_model = _graph_model(config, models, own_losses)
+    tries_first = bool(models or own_losses) or config.model_kwargs_json != '{}'
+    if tries_first:
+        graph_model = _make_graph_model(config, models, own_losses)
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
         graphs = text.count(len(data.chosen), data.stores['train'].noun)
         print(f'note: only {graphs} to train on, too few to learn from; measure more')
     files.check_writable(config.out_dir)
-    for path in _csv_paths(config).values() if config.results_csv else ():
+    for path in _list_csv_paths(config).values() if config.results_csv else ():
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
-    if graph_model is None:
-        graph_model = _graph_model(config, models, own_losses)
+    if not tries_first:
+        graph_model = _make_graph_model(config, models, own_losses)
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []
     if graph_model is not None:
-        trainer, together = graph_model.trainer(data), graph_model.together()
-        is_chief = graph_model.is_chief
+        trainer, is_chief = graph_model.make_trainer(data), graph_model.is_chief
+        together = graph_model.wait_for_processes()
         parts.append(text.count(trainer.count_weights(), 'weight'))
     if trees is not None:
         parts.append(f'at most {text.count(trees.trees, "tree")}')
-    print(f'{config.model}: {" and ".join(parts)}\n{data.describe()}')
+    print(f'{config.model}: {" and ".join(parts)}\n{data.describe_graphs()}')
     checkpoint = checkpoints.Unfinished(
         data.settings, data.stores, code, command, is_chief
     )
     return _Training(data, trainer, trees, checkpoint, together)
 
 
-def _check(config: config_lib.AnyConfig) -> None:
+def _check_settings(config: config_lib.AnyConfig) -> None:
     """Raises ValueError for settings that are wrong whatever the data are."""
-    config_lib.checked(config)
+    config_lib.check_config(config)
     if config.folds or config.seeds > 1:
         raise ValueError(
-            '--folds and --seeds are several trainings: `tpugraphs train`, or '
-            '`cross_validation.train_all`'
+            '--folds and --seeds are several trainings: use `tpugraphs train`'
         )
     grows = config.model == registry.TREES or config.trees
     if grows and not starting.has_lightgbm():
         flag = '--trees' if config.trees else f'--model={registry.TREES}'
         raise ValueError(f"{flag} needs LightGBM: pip install -e '.[trees]'")
-    if config.fold and folds.parse(config.fold):
+    if config.fold and folds.parse_fold(config.fold):
         number = len(config.collection.parts)
-        if number > 1:
-            raise ValueError(
-                f'--fold is for one collection, not for {number}: one program may be '
-                'in several of them'
-            )
+        if number > 1:  # one program may be in several of them
+            raise ValueError(f'--fold must be of one collection, not of {number}')
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
-def _graph_model(
+def _make_graph_model(
     config: config_lib.AnyConfig,
     models: registry.Own,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
@@ -181,7 +178,7 @@ def _graph_model(
         from baselines.training import graph_model
 
         task = config.collection.task
-        model_class = registry.model_class(config.model, task, models)
+        model_class = registry.find_model_class(config.model, task, models)
         if not is_alone:
             is_own = bool(models) or not registry.is_shipped(task)
             return graph_model.GraphModel(config, model_class, own_losses, is_own)
@@ -191,26 +188,26 @@ def _graph_model(
     return None
 
 
-def _fit(
+def _fit_models(
     training: _Training, after_epoch: progress.AfterEpoch | None
 ) -> tuple[scorer_lib.Scorer, text.JsonObject]:
     """Fits the graph model, from where it was interrupted, and grows the trees.
 
     Returns:
-        A scorer with what was learned, and fields of the run file.
+        A scorer with the trained models, and fields of the run file.
     """
     data, trainer, checkpoint = training.data, training.trainer, training.checkpoint
     trees, learned = None, {}
     if trainer is not None:
-        state = checkpoint.state()
+        state = checkpoint.find_state()
         try:
             callbacks = [checkpoint.write_state, *filter(None, [after_epoch])]
             state = trainer.fit(data, state, callbacks)
         except progress.MisfitError as error:
-            raise checkpoint.misfit(error) from None
+            raise checkpoint.make_misfit_error(error) from None
         learned = {'train_curve': state.curve, 'best_epoch': state.best_epoch}
     if training.trees is not None and checkpoint.is_chief:
-        trees, grown = tree_model.grow(data, training.trees)
+        trees, grown = tree_model.grow_trees(data, training.trees)
         learned = learned or grown  # of two curves the graph model's is kept
     scorer = scorer_lib.Scorer(
         data.task,
@@ -223,7 +220,7 @@ def _fit(
     return scorer, learned
 
 
-def _save(
+def _save_run(
     training: _Training, scorer: scorer_lib.Scorer, content: text.JsonObject
 ) -> run_files.RunFile:
     """Saves the run; returns it with the predictions that its file may be without.
@@ -251,7 +248,7 @@ def _save(
         'seconds': round(checkpoint.seconds, 1),
         'code': code_files.described(checkpoint.code),
     }
-    run = saved.save(
+    run = saved.save_run(
         settings.out_dir,
         checkpoint.run_hash,
         content,
@@ -266,17 +263,17 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
     """Writes the CSVs, and prints where model, run file and CSVs are."""
     predictions, paths = run.info['test_predictions'], {}
     if predictions:
-        paths = _csv_paths(config, run.info['started'])
+        paths = _list_csv_paths(config, run.info['started'])
     else:
         print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
     for collection, path in paths.items():
         submission.write_rankings(path, collection, predictions)
     places = [('model:', run.model_dir), ('run:', run.file)]
     for name, path in [*places, *zip(itertools.repeat('ranking:'), paths.values())]:
-        print(f'{name:<8} {files.shown(files.expand(path))}')
+        print(f'{name:<8} {files.format_path(files.expand(path))}')
 
 
-def _csv_paths(config: config_lib.AnyConfig, started: int = 0) -> dict[str, str]:
+def _list_csv_paths(config: config_lib.AnyConfig, started: int = 0) -> dict[str, str]:
     """Returns the paths of the rankings of a training, by name of the collection.
 
     Args:

@@ -83,18 +83,17 @@ class Steps:
         loss, correct, total = (float(x) for x in self._compiled(packed, steps))
         if not np.isfinite(loss):
             raise LossError(
-                'the loss is not finite: lower --lr, or look for extreme '
-                'runtimes in the training split'
+                'the loss is not finite: lower --lr, or look for extreme runtimes'
             )
         return loss, correct, total
 
-    def state(self) -> list[np.ndarray]:
+    def get_state(self) -> list[np.ndarray]:
         """Returns everything that a step changes, for `restore`."""
         averages = [average.numpy() for average in self._averages]
         return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
-    def restore(self, state: list[np.ndarray]) -> None:
-        """Puts back a state from `state`; raises ValueError for another model's."""
+    def restore_state(self, state: list[np.ndarray]) -> None:
+        """Puts back a state from `get_state`; raises ValueError for another model's."""
         # The flat list of `state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
@@ -115,7 +114,7 @@ class Steps:
             self.model.set_weights(weights)
 
     @contextlib.contextmanager
-    def averaged(self) -> Iterator[None]:
+    def use_averages(self) -> Iterator[None]:
         """Gives the model its averaged weights while the block runs."""
         kept = self.model.get_weights()
         with self._devices.strategy.scope():
@@ -132,7 +131,7 @@ class Steps:
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
-            parts = strategy.run(self._step, args=(packed, step))
+            parts = strategy.run(self._take_step, args=(packed, step))
             loss, right, pairs = (
                 strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
                 for part in parts
@@ -142,9 +141,9 @@ class Steps:
             total += pairs
         return loss_sum, correct, total
 
-    def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
+    def _take_step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
         """Takes a replica's part of a step; returns its part of loss and pairs."""
-        graph, labels, prior = self._unpack(packed, self._devices.item(step))
+        graph, labels, prior = self._unpack(packed, self._devices.find_row(step))
         replicas = self._devices.replicas
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
@@ -169,7 +168,7 @@ class Steps:
         rate = self.optimizer._decayed_lr(tf.float32)
         factor = 1.0 - rate * self._weight_decay
         matrices = [v for v in self.model.trainable_variables if v.shape.rank > 1]
-        devices_lib.update(
+        devices_lib.update_variables(
             lambda v, factor: v.assign(v * factor), matrices, [factor] * len(matrices)
         )
 
@@ -178,7 +177,7 @@ class Steps:
         step = tf.cast(self.optimizer.iterations, tf.float32)
         # Early averages are over few steps, so the first weights count less in them.
         share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))
-        devices_lib.update(
+        devices_lib.update_variables(
             lambda average, v, share: average.assign_add(share * (v - average)),
             self._averages,
             self._averaged,
@@ -197,11 +196,11 @@ def make_adam(
     # The legacy class updates a variable in one fused operation; the newer
     # one in ten, and small models are bounded by the number of operations.
     return tf.keras.optimizers.legacy.Adam(
-        learning_rate(settings, total_steps), **{clip: settings.clip_norm}
+        make_learning_rate(settings, total_steps), **{clip: settings.clip_norm}
     )
 
 
-def learning_rate(
+def make_learning_rate(
     settings: config.Optimisation, total_steps: int
 ) -> float | tf.keras.optimizers.schedules.LearningRateSchedule:
     """Returns the learning rate: a number, or a Keras schedule.

@@ -65,7 +65,7 @@ class TaskData(abc.ABC):
         batch: graphs in a step.
         measured_on: processor that measured the runtimes; '' where that is not known.
         weights: float64, how often to draw each graph of `chosen`.
-        has_prior: whether a model's scores are added to those of a formula.
+        has_prior: whether the scores of a model are added to a formula's.
         label_scale: the number by which runtimes are divided for the loss.
         patience_steps: fewest steps without a better score before training stops.
 
@@ -95,17 +95,17 @@ class TaskData(abc.ABC):
                 f'configurations to draw; the most is {self.drawable.max()}'
             )
         self.batch = min(settings.batch, len(self.chosen))
-        self.weights = self.weights_of(self.chosen)
+        self.weights = self.compute_weights(self.chosen)
         # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
-        self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
+        self.num_ops = normalizer_lib.count_ops(train.max_opcode[self.chosen], *opcodes)
         self._read = None
         if settings.init_from:
-            self.start, scaling = init_from.read(settings, train, self.num_ops)
+            self.start, scaling = init_from.read_start(settings, train, self.num_ops)
             # Weights mean something only for the scaling that they were trained with.
             self.normalizer, self.num_ops = scaling
         else:
-            self._read = self._table()  # whose rows the graphs read again
+            self._read = self._make_table()  # whose rows the graphs read again
             fit = normalizer_lib.Normalizer.fit
             self.normalizer = fit(train, self.chosen, self._read)
 
@@ -139,31 +139,28 @@ class TaskData(abc.ABC):
 
     @property
     def most_multiply_adds(self) -> float | None:
-        """Of any training graph, if the model's scores are added to a formula's."""
+        """Multiply-adds of the largest training graph; None without `has_prior`."""
         if not self.has_prior:
             return None
         return float(self.task.multiply_adds(self.stores['train'], self.rankable).max())
 
-    def weights_of(self, graphs: np.ndarray) -> np.ndarray:
+    def compute_weights(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
         ids = self.stores['train'].graph_ids
-        programs = (self.task.program_of(ids[number]) for number in graphs)
-        return families.weights(
-            [families.family(program) for program in programs],
-            self.settings.family_temperature,
-        )
+        names = [families.find_family(self.task.program_of(ids[n])) for n in graphs]
+        return families.compute_weights(names, self.settings.family_temperature)
 
-    def _table(self) -> tile_table.TileTable | None:
+    def _make_table(self) -> tile_table.TileTable | None:
         """Returns the table of the train split's tiles that the settings ask for."""
         return None
 
     @property
     @abc.abstractmethod
     def steps_per_epoch(self) -> int:
-        """How many batches make an epoch."""
+        """Number of batches in an epoch."""
 
     @abc.abstractmethod
-    def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
+    def draw_steps(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         """Draws the steps of an epoch; the draws depend on its number alone.
 
         Yields:
@@ -175,10 +172,10 @@ class TaskData(abc.ABC):
         """Packs steps that were drawn, or a share of each."""
         return self.graphs['train'].pack(*drawn)
 
-    def signature(self) -> dict[str, 'tf.TensorSpec']:
+    def make_signature(self) -> dict[str, 'tf.TensorSpec']:
         """Returns the types of packed steps, of any number of graphs."""
         graph = np.zeros([1, 1], np.int64)
-        return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
+        return tiles.graphs.make_signature(self.pack(graph, graph[..., np.newaxis]))
 
     def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         """Cuts a step out of packed ones.
@@ -192,7 +189,7 @@ class TaskData(abc.ABC):
         prior = packed['prior'][step] if 'prior' in packed else 0.0
         return (*unpack(packed, step, batch, self.settings.configs), prior)
 
-    def describe(self) -> str:
+    def describe_graphs(self) -> str:
         """Describes the training and validation graphs, as text to print."""
         valid, fold = self.stores['valid'], self.settings.fold
         lines = [f'training on {self._describe_chosen()}']
@@ -221,7 +218,7 @@ class TaskData(abc.ABC):
             'num_ops': self.num_ops,
         }
 
-    def order(self, rng: np.random.Generator) -> np.ndarray:
+    def draw_order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
 
         Each graph occurs once, in random order, unless --family_temperature is set;
@@ -231,8 +228,8 @@ class TaskData(abc.ABC):
         order = families.draw_graphs(rng, self.weights)
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
-    def epoch_rng(self, epoch: int) -> np.random.Generator:
-        """Returns the source of an epoch's randomness."""
+    def make_epoch_rng(self, epoch: int) -> np.random.Generator:
+        """Makes the random generator of an epoch."""
         return np.random.default_rng([self.settings.seed, epoch])
 
     @functools.cached_property
@@ -250,7 +247,7 @@ class TaskData(abc.ABC):
             for configs in store.config_counts[:count]
         ]
 
-    def differ(self, graph: int, configs: np.ndarray) -> bool:
+    def has_choice(self, graph: int, configs: np.ndarray) -> bool:
         """Returns whether configurations of a validation graph differ in features."""
         store = self.stores['valid']
         rows = self.task.configurations(store, graph)
@@ -258,7 +255,7 @@ class TaskData(abc.ABC):
             rows = store.part('config_feat', graph)
         return bool((rows[configs] != rows[configs][:1]).any())
 
-    def validation(
+    def measure_validation(
         self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> progress.Validation:
         """Measures how validation graphs are ranked, without a loss.
@@ -287,7 +284,7 @@ class TileData(TaskData):
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
 
-    def _table(self) -> tile_table.TileTable | None:
+    def _make_table(self) -> tile_table.TileTable | None:
         sets = self.settings.column_sets
         train = cast(tile_store.TileStore, self.stores['train'])
         return tile_table.TileTable(train, sets) if sets else None
@@ -300,11 +297,11 @@ class TileData(TaskData):
         """
         return len(self.chosen) // self.batch
 
-    def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
-        rng, k = self.epoch_rng(epoch), self.settings.configs
+    def draw_steps(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
+        rng, k = self.make_epoch_rng(epoch), self.settings.configs
         # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k]. Chunk
         # by chunk, so that a long epoch takes no more memory than a short one.
-        order = self.order(rng)
+        order = self.draw_order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
             kernels = order[start : start + _STEPS_PER_CHUNK]
             counts = self.drawable[kernels.reshape(-1)]
@@ -341,11 +338,11 @@ class LayoutData(TaskData):
         """Batches of an epoch, the last one filled up with other programs."""
         return -(-len(self.chosen) // self.batch)
 
-    def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
-        rng = self.epoch_rng(epoch)
+    def draw_steps(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
+        rng = self.make_epoch_rng(epoch)
         sizes = np.diff(self.stores['train'].node_offsets)
         # A step at a time: one program can have tens of thousands of nodes.
-        for programs in self.order(rng):
+        for programs in self.draw_order(rng):
             configs = self._sampler.draw_configs(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
             kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
@@ -365,7 +362,7 @@ class LayoutData(TaskData):
 _DATA: dict[str, type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
 
 
-def make(
+def make_data(
     settings: config_lib.AnyConfig, stores: Mapping[str, splits.PackedSplit]
 ) -> TaskData:
     """Makes the data of a training from its opened splits; see `TaskData`."""
@@ -382,12 +379,12 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
     stores = opening.open_splits(settings)
     shipped_task = settings.collection.task if settings.sample_data else ''
     measured_on = hardware.measured_on(settings.data_root, shipped_task)
-    data = make(completed(settings, stores['train']), stores)
+    data = make_data(fit_recipe(settings, stores['train']), stores)
     data.measured_on = measured_on
     return data
 
 
-def completed(
+def fit_recipe(
     settings: config_lib.AnyConfig, train: splits.PackedSplit
 ) -> config_lib.AnyConfig:
     """Returns the settings of a recipe, fitted to the data; prints what changed.
@@ -404,9 +401,9 @@ def completed(
     changes: dict[str, Any] = {}
     if isinstance(settings, config_lib.TileConfig):
         given = settings.column_sets
-        takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
-        if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.find(registry.column_sets('cpu')).items()
+        takes = 'tile' in given and not {*given} & {*registry.find_column_sets('cpu')}
+        if takes and column_sets.detect_machine(train) == 'cpu':
+            sets = column_sets.find(registry.find_column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             if added:
                 changes['columns'] = ','.join([*given, *added])

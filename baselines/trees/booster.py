@@ -1,7 +1,7 @@
 """Gradient-boosted trees of LightGBM, as a run keeps them.
 
     trees = Trees.read(path)        # trees.txt: LightGBM's own text
-    trees.predict(columns)          # of those in `trees.used`: float64 [rows]
+    trees.predict(columns)          # columns `trees.used` -> float64 [rows]
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
 Tree", NeurIPS 2017) comes with the extra [trees], and grows trees.
@@ -37,7 +37,7 @@ _COLUMN = re.compile(r'[A-Za-z0-9_]+')
 _LEAVES = re.compile(r'^leaf_value=(.*)$', re.MULTILINE)
 
 
-def rounded(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+def round_columns(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Rounds columns to multiples of 2^-13, which all machines agree on.
 
     Most columns are logarithms and their sums, whose last bits depend on the
@@ -54,8 +54,8 @@ def rounded(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return steps
 
 
-def shortened(text: str) -> str:
-    """Rounds the leaves in LightGBM's text to nine digits, those of a float32.
+def shorten_leaves(text: str) -> str:
+    """Rounds the leaves in LightGBM's text to nine digits, the precision of float32.
 
     An eighth of the file is saved; scores are float32.
     """
@@ -68,11 +68,11 @@ def shortened(text: str) -> str:
 
 
 class Importance(NamedTuple):
-    """What trees owe to a column."""
+    """How much the splits of trees gain by a column."""
 
     column: str  # its name
-    # the share of what its splits took off the squared error in training, of all
-    # splits; None where the file of the trees does not have it
+    # the share of its splits in the reduction of the squared error by all splits, in
+    # training; None where the file of the trees does not have it
     gain: float | None
     splits: int  # how many splits look at it
 
@@ -101,7 +101,7 @@ class Trees:
     """
 
     def __init__(self, text: str, prior: Prior | None = None):
-        self._trees, self.names, stored_prior = _parse(text)
+        self._trees, self.names, stored_prior = _parse_text(text)
         self._nodes = nodes_lib.Nodes.from_lines(self._trees, len(self.names))
         self.prior = prior or stored_prior
         columns = {*self._nodes.feature.tolist()}
@@ -123,28 +123,28 @@ class Trees:
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy directory and run file again')
         content = untrusted.read(path, _MAX_BYTES)
-        with text_lib.located(f'{path}: the trees cannot be read'):
+        with text_lib.locate_errors(f'{path}: the trees cannot be read'):
             return cls(content.decode('ascii'))
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
-        """Predicts float64 [rows] of float32 [rows, len(used)], which are `rounded`."""
-        columns = rounded(columns)
+        """Predicts float64 [rows] from float32 [rows, len(used)], which it rounds."""
+        columns = round_columns(columns)
         blocks = np.split(columns, range(_BLOCK, len(columns), _BLOCK))
         scores = [self._nodes.predict(block, self._place) for block in blocks]
         return np.concatenate(scores)
 
-    def importances(self) -> list[Importance]:
+    def compute_importances(self) -> list[Importance]:
         """Returns the columns that splits look at, the most important first.
 
         Importance is the gain (Breiman et al., "Classification and Regression Trees",
-        1984), or the number of splits where gains are not known.  Of columns that
-        say nearly the same, one may have what is the others' as well.
+        1984), or the number of splits where gains are not known.  Among correlated
+        columns, one may have the gain of the others.
         """
         columns = self._nodes.feature
         splits = np.bincount(columns, minlength=len(self.names))
         shares: list[float | None] = [None] * len(self.names)
         if all(nodes_lib.GAIN in tree for tree in self._trees):
-            each = nodes_lib.floats(self._trees, nodes_lib.GAIN)
+            each = nodes_lib.read_floats(self._trees, nodes_lib.GAIN)
             gains = np.bincount(columns, each, len(self.names))
             shares = (gains / max(gains.sum(), np.finfo(float).tiny)).tolist()
         rows = map(Importance, self.names, shares, splits.tolist())
@@ -163,15 +163,15 @@ class Trees:
             OSError: it cannot be written.
         """
         with open(path, 'w', encoding='ascii') as stream:
-            stream.write(_write(self._trees, self.names, self.prior))
+            stream.write(_format_text(self._trees, self.names, self.prior))
 
     def digest(self) -> str:
         """Hashes the text that `save` writes."""
-        text = _write(self._trees, self.names, self.prior)
+        text = _format_text(self._trees, self.names, self.prior)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _parse(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
+def _parse_text(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
     """Reads LightGBM's text as lines.
 
     Returns:
@@ -185,7 +185,7 @@ def _parse(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
     for key, value in _HEADER.items():
         if fields.get(key) != value:
             raise ValueError(
-                f'{key} should be {value}, not {text_lib.quoted(fields.get(key))}'
+                f'{key} must be {value}, not {text_lib.quoted(fields.get(key))}'
             )
     names = fields.get('feature_names', '').split()
     if fields.get('max_feature_idx') != str(len(names) - 1):
@@ -201,10 +201,10 @@ def _parse(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
         dict(line.partition('=')[::2] for line in block.splitlines())
         for block in blocks
     ]
-    return trees, names, _prior(fields, names)
+    return trees, names, _parse_prior(fields, names)
 
 
-def _write(
+def _format_text(
     trees: Sequence[nodes_lib.Lines], names: Sequence[str], prior: Prior | None
 ) -> str:
     """Writes trees as LightGBM's text, with the lines that it needs to predict."""
@@ -220,7 +220,7 @@ def _write(
     if prior:
         lines.append(f'{_PRIOR}={prior.column} {prior.weight}')
     for number, tree in enumerate(trees):
-        leaves = nodes_lib.length(tree[nodes_lib.LEAF])
+        leaves = nodes_lib.count_words(tree[nodes_lib.LEAF])
         lines += ['', f'Tree={number}', f'num_leaves={leaves}', 'num_cat=0']
         for key in (*nodes_lib.PER_SPLIT, nodes_lib.GAIN, nodes_lib.LEAF):
             if tree.get(key):
@@ -229,7 +229,7 @@ def _write(
     return '\n'.join([*lines, '', 'end of trees', ''])
 
 
-def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Prior | None:
+def _parse_prior(fields: Mapping[str, str], names: Sequence[str]) -> Prior | None:
     """Reads the prior of a text's header; raises ValueError if it is damaged."""
     if _PRIOR not in fields:
         return None
@@ -239,5 +239,5 @@ def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Prior | None:
         or not nodes_lib.FLOAT.fullmatch(weight)
         or not 0 < float(weight) < 9
     ):
-        raise ValueError(f'{_PRIOR} should be a column and its weight')
+        raise ValueError(f'{_PRIOR} must be a column and its weight')
     return Prior(column, float(weight))

@@ -1,6 +1,7 @@
-"""Grows gradient-boosted trees on packed splits, with LightGBM.
+"""Grows gradient-boosted trees with LightGBM.
 
-trees, losses = grow(task, train, valid, TreeOptions())
+rows = draw_rows(rng, task, store, table, graphs, most=1000)
+trees, losses = fit(table.names, TreeOptions(), rows, None, seed=0)
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,6 @@ from baselines.tasks import protocol
 from baselines.trees import booster as trees_lib
 from baselines.trees import nodes
 from baselines.trees import tree_scores
-
-_CELLS = 1 << 27  # of a table to train on: 512 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +47,7 @@ class TreeOptions:
     row_share: float = settings_lib.setting(0.8, low=1e-3, high=1)
     rows: int = settings_lib.setting(1 << 19, low=100, high=1 << 24)
 
-    def changed(self, kwargs: Mapping[str, Any]) -> 'TreeOptions':
+    def replace_options(self, kwargs: Mapping[str, Any]) -> 'TreeOptions':
         """Returns these with the options of --model_kwargs_json.
 
         Raises:
@@ -56,8 +55,8 @@ class TreeOptions:
         """
         names = [field.name for field in dataclasses.fields(self)]
         registry.check_options(registry.TREES, kwargs, names)
-        with text.located('--model_kwargs_json'):
-            changes = settings_lib.typed(type(self), kwargs)
+        with text.locate_errors('--model_kwargs_json'):
+            changes = settings_lib.convert_types(type(self), kwargs)
             options = dataclasses.replace(self, **changes)
             settings_lib.check_ranges(options)
         return options
@@ -78,49 +77,11 @@ OF_TILES = TreeOptions(trees=500, learning_rate=0.1, column_share=0.9, patience=
 class Rows(NamedTuple):
     """Configurations that trees are grown on, or checked with."""
 
-    columns: np.ndarray  # float32 [rows, columns], `booster.rounded`
+    columns: np.ndarray  # float32 [rows, columns], `booster.round_columns`
     targets: np.ndarray  # float64 [rows]
     weights: np.ndarray | None = None  # float64 [rows]; None: all 1
     # float64 [rows], normal scores of the prior's column; None without one
     prior: np.ndarray | None = None
-
-
-def grow(
-    task: protocol.Task[Any],
-    train: splits.PackedSplit,
-    chosen: np.ndarray,
-    weights: float | np.ndarray,
-    valid: splits.PackedSplit,
-    valid_configs: int,
-    options: TreeOptions,
-    seed: int,
-    graphs: Mapping[str, Any],
-) -> tuple[trees_lib.Trees, dict[str, list[float]]]:
-    """Grows trees on a split until another one says that they get no better.
-
-    Args:
-        chosen: int64, numbers of its graphs to learn from.
-        weights: float64, the weight of each of these; a number: all alike.
-        valid: the split that decides when to stop, if its runtimes are known.
-        valid_configs: number of its configurations to use, per graph on average.
-        graphs: both splits as a graph model reads them, 'train' and 'valid'.
-
-    Returns:
-        The trees, and the losses by tree; see `fit`.
-    """
-    starting.return_memory()  # the table is often the largest array of a training
-    rng = np.random.default_rng([seed, 2**31])
-    table = task.table(train, None, graphs['train'])
-    most = min(options.rows, _CELLS // len(table.names))
-    rows = draw_rows(rng, task, train, table, chosen, most, weights)
-    checked = None
-    if valid.has_runtimes:
-        most = valid_configs * len(valid)
-        of_valid = task.table(valid, None, graphs['valid'])
-        checked = draw_rows(rng, task, valid, of_valid, np.arange(len(valid)), most)
-    grown = fit(table.names, options, rows, checked, seed, task.prior)
-    starting.return_memory()  # what LightGBM took
-    return grown
 
 
 def draw_rows(
@@ -134,11 +95,10 @@ def draw_rows(
 ) -> Rows:
     """Draws configurations evenly from graphs: their columns, and targets to predict.
 
-    Targets are the normal scores of ranks where Kendall's tau counts: of most
-    layouts that were measured, runtimes differ by a thousandth of what a few slow
-    ones add.  Of tiles it is their sum with log runtimes less the mean: the slowest
-    of a kernel would decide what is learned of the others, and how much slower
-    they are matters, too.
+    Where Kendall's tau is the measure, targets are the normal scores of ranks: most
+    measured layouts differ by a thousandth of the difference to a few slow ones.  For
+    tiles, centred log runtimes are added, as it matters how much slower a tile is;
+    alone, they would let the slowest tiles of a kernel dominate.
 
     Large graphs count more than small ones, but less than by their number of
     configurations: by its square root.
@@ -147,12 +107,12 @@ def draw_rows(
         weights: float64 [graphs], the weights of the graphs; a number: all alike.
     """
     counts = table.counts[graphs]
-    shares = np.minimum(counts, even_share(counts, most))
+    shares = np.minimum(counts, find_even_share(counts, most))
     configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares, strict=True)]
     rows = np.repeat(graphs, shares), np.concatenate(configs)
     columns = np.empty((len(rows[0]), len(table.names)), np.float32)
     start = 0
-    for part in tree_scores.slices(table, *rows):
+    for part in tree_scores.read_slices(table, *rows):
         columns[start : start + len(part)] = part
         start += len(part)
     prior = None
@@ -160,7 +120,7 @@ def draw_rows(
         ends = np.cumsum(shares)[:-1]
         parts = np.split(columns[:, table.names.index(task.prior)], ends)
         prior = np.concatenate([ensembles.normal_scores(part) for part in parts])
-    trees_lib.rounded(columns, out=columns)  # a copy would take half a gigabyte
+    trees_lib.round_columns(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
     for graph, drawn in zip(graphs, configs, strict=True):
         labels = task.labels(store, graph)[drawn]
@@ -172,7 +132,7 @@ def draw_rows(
     return Rows(columns, np.concatenate(targets), of_rows, prior)
 
 
-def fit(
+def fit_trees(
     names: Sequence[str],
     options: TreeOptions,
     train: Rows,
@@ -192,7 +152,7 @@ def fit(
         The trees, and the mean squared errors `train_loss` and `val_loss` by tree.
     """
     lightgbm = starting.import_lightgbm()
-    weight = _weight_of_prior(train)
+    weight = _fit_prior_weight(train)
     curve: dict[str, dict[str, list[float]]] = {}
     sets: list[Any] = []
     for rows in filter(None, (train, valid)):
@@ -211,6 +171,7 @@ def fit(
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
         callbacks.append(lightgbm.early_stopping(options.patience, verbose=False))
+    fewest = max(2, len(train.targets) // 100)
     with phases.Phase('growing trees', options.trees, 'tree') as phase:
         grown = lightgbm.train(
             {
@@ -218,9 +179,7 @@ def fit(
                 'metric': 'l2',
                 'learning_rate': options.learning_rate,
                 'num_leaves': options.num_leaves,
-                'min_data_in_leaf': min(
-                    options.min_leaf, max(2, len(train.targets) // 100)
-                ),
+                'min_data_in_leaf': min(options.min_leaf, fewest),
                 'feature_fraction': options.column_share,
                 'bagging_fraction': options.row_share,
                 'bagging_freq': 1,
@@ -241,19 +200,20 @@ def fit(
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
     added = trees_lib.Prior(prior, weight) if prior and weight else None
-    return trees_lib.Trees(trees_lib.shortened(content), added), losses
+    return trees_lib.Trees(trees_lib.shorten_leaves(content), added), losses
 
 
-def _weight_of_prior(rows: Rows) -> float:
+def _fit_prior_weight(rows: Rows) -> float:
     """Returns the factor of the prior that fits the targets best; at least 0."""
     if rows.prior is None or not rows.prior.any():
         return 0.0
     scaled = rows.prior if rows.weights is None else rows.prior * rows.weights
+    # Weighted least squares with one regressor.
     weight = float(scaled @ rows.targets / (scaled @ rows.prior))
     return round(max(0.0, weight), 6)
 
 
-def even_share(counts: Sequence[int], most: int) -> int:
+def find_even_share(counts: Sequence[int], most: int) -> int:
     """Returns the largest s >= 1 so that min(s, count) add up to `most` at most."""
     # [max count]: how many counts are at least 1, 2, ..; their sums are those for s.
     reached = np.bincount(counts)[:0:-1].cumsum()[::-1]

@@ -66,21 +66,20 @@ class Nodes(NamedTuple):
             ValueError: they are no trees that split by numbers; says where.
         """
         for number, tree in enumerate(trees):
-            with text_lib.located(f'tree {number}'):
+            with text_lib.locate_errors(f'tree {number}'):
                 _check_lengths(tree)
         feature, kind, left, right = (
-            _numbers(trees, key, _INT, int)
+            _read_numbers(trees, key, _INT, int)
             for key in ('split_feature', 'decision_type', 'left_child', 'right_child')
         )
-        threshold, leaf = floats(trees, 'threshold'), floats(trees, LEAF)
-        leaves = np.array([length(tree[LEAF]) for tree in trees])
+        threshold, leaf = read_floats(trees, 'threshold'), read_floats(trees, LEAF)
+        leaves = np.array([count_words(tree[LEAF]) for tree in trees])
         tree_of = np.repeat(np.arange(len(trees)), leaves - 1)  # of each split
         is_column = (feature >= 0) & (feature < columns)
         _require(is_column, tree_of, f'split_feature is not one of {columns} columns')
-        _require(
-            np.isin(kind, _BY_NUMBER), tree_of, 'decision_type is not that of a number'
-        )
-        left, right, root = _linked(left, right, leaves)
+        is_number = np.isin(kind, _BY_NUMBER)
+        _require(is_number, tree_of, 'decision_type is not that of a number')
+        left, right, root = _link_splits(left, right, leaves)
         return cls(feature, threshold, left, right, leaf, root)
 
     def predict(self, columns: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -108,7 +107,7 @@ class Nodes(NamedTuple):
         return total
 
 
-def _linked(
+def _link_splits(
     left: np.ndarray, right: np.ndarray, leaves: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Checks that splits are linked to trees, and numbers them through all trees.
@@ -140,10 +139,10 @@ def _linked(
         linked.append(child + shift)
     root = np.where(splits > 0, first, -1 - first_leaf)
     count = leaves.sum()
+    # Leaves are below 0: shifted by their number, they come before the splits.
     seen = np.bincount(np.concatenate([*linked, root]) + count)
-    _require(
-        seen == 1, np.concatenate([np.repeat(trees, leaves)[::-1], tree_of]), _NO_TREE
-    )
+    tree_of_seen = np.concatenate([np.repeat(trees, leaves)[::-1], tree_of])
+    _require(seen == 1, tree_of_seen, _NO_TREE)
     return linked[0], linked[1], root
 
 
@@ -157,33 +156,33 @@ def _check_lengths(tree: Lines) -> None:
     """Raises ValueError unless each split and leaf of a tree has its numbers."""
     for key in ('num_cat', 'is_linear'):
         if tree.get(key, '0') != '0':
-            raise ValueError(f'{key} should be 0')
-    leaves = length(tree.get(LEAF, ''))
+            raise ValueError(f'{key} must be 0')
+    leaves = count_words(tree.get(LEAF, ''))
     if not 0 < leaves <= MAX_LEAVES or tree.get('num_leaves') != str(leaves):
         raise ValueError('num_leaves is not the number of leaf_value')
     keys = (*PER_SPLIT, *([GAIN] if GAIN in tree else []))
-    if any(length(tree.get(key, '')) != leaves - 1 for key in keys):
+    if any(count_words(tree.get(key, '')) != leaves - 1 for key in keys):
         raise ValueError(f'{leaves} leaves take {leaves - 1} splits')
 
 
-def length(line: str) -> int:
+def count_words(line: str) -> int:
     """Counts the words of a line."""
     return line.count(' ') + 1 if line else 0
 
 
-def floats(trees: Sequence[Lines], key: str) -> np.ndarray:
+def read_floats(trees: Sequence[Lines], key: str) -> np.ndarray:
     """Returns the numbers of a line of all trees.
 
     Raises:
         ValueError: one is not written as a number, or not finite; says where.
     """
-    return _numbers(trees, key, FLOAT, float)
+    return _read_numbers(trees, key, FLOAT, float)
 
 
-def _numbers(
+def _read_numbers(
     trees: Sequence[Lines], key: str, grammar: Pattern, kind: Callable[[str], Any]
 ) -> np.ndarray:
-    """Returns the numbers of a line of all trees; see `floats`."""
+    """Returns the numbers of a line of all trees; see `read_floats`."""
     words = [tree[key].split(' ') if tree.get(key) else [] for tree in trees]
     together = [*itertools.chain.from_iterable(words)]
     if not all(map(grammar.fullmatch, {*together})):

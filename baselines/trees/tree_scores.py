@@ -23,13 +23,13 @@ def scores(
     """
     if numbers is None:
         numbers = np.arange(len(table.counts))
-    for group in arrays.groups(table.counts[numbers], _ROWS):
+    for group in arrays.group_pieces(table.counts[numbers], _ROWS):
         graphs = numbers[group]
         sizes = table.counts[graphs]
-        rows = np.repeat(graphs, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
+        configs = arrays.concatenate_ranges(np.zeros_like(sizes), sizes)
         ends = np.cumsum(sizes)[:-1]
         predicted, of_prior = [], []
-        for columns in slices(table, *rows):
+        for columns in read_slices(table, np.repeat(graphs, sizes), configs):
             predicted.append(trees.predict(columns))
             if trees.prior:
                 of_prior.append(columns[:, trees.used.index(trees.prior.column)])
@@ -40,7 +40,7 @@ def scores(
         yield from (part.astype(np.float32) for part in parts)
 
 
-def slices(
+def read_slices(
     table: protocol.Table, graphs: np.ndarray, configs: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Yields rows of a table in slices, which bound the memory."""

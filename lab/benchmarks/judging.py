@@ -76,13 +76,13 @@ class Graph(NamedTuple):
 
 def folder_of(archive: str) -> str:
     """Returns the folder of an archive, unpacked: 'tile', 'by_others', ..."""
-    return shipped.folder(path_of(archive))
+    return shipped.find_folder(path_of(archive))
 
 
 def path_of(archive: str) -> str:
     """Returns the path of an archive: sample data, or one of the laboratory."""
     if archive in SAMPLE_DATA:
-        return shipped.archive_of(archive)
+        return shipped.find_archive(archive)
     folder = pathlib.Path(tpugraphs_lab.__path__[0], 'archives')
     return str(folder / f'{archive}.zip')
 

@@ -98,7 +98,9 @@ class Grower:
         part = growing.Rows(
             rows.columns[mask], rows.targets[mask], np.asarray(rows.weights)[mask]
         )
-        return growing.fit(self._names, _OPTIONS, part, self._rows['valid'], seed)[0]
+        return growing.fit_trees(
+            self._names, _OPTIONS, part, self._rows['valid'], seed
+        )[0]
 
 
 def rows_of(

@@ -50,7 +50,7 @@ def main() -> None:
             parts.append(joined(train, added))
         cells = []
         for rows in parts:
-            trees, _ = growing.fit(names, growing.OF_TILES, rows, valid, seed)
+            trees, _ = growing.fit_trees(names, growing.OF_TILES, rows, valid, seed)
             table = tree_table.TreeTable(store, trees.used)
             cells.append(opa(graphs, known, [*tree_scores.scores(trees, table)]))
         of_seeds.append([*cells, opa(graphs, known, judging.of_the_clock(graphs))])

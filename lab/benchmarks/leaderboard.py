@@ -132,7 +132,7 @@ def rows(task: str, models: Sequence[str]) -> list[Row]:
 
 def _rows(task: str) -> Iterator[Row]:
     folder = {'tile': 'tiles'}.get(task, task)
-    for name in registry.distinct(registry.models(folder)):
+    for name in registry.drop_aliases(registry.find_models(folder)):
         model, is_published = f'--model={name}', name in _PUBLISHED[task]
         if is_published:
             yield Row(name, 'published', (model,))

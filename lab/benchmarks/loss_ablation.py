@@ -150,7 +150,7 @@ def _parts(graphs: Sequence[judging.Graph], fold: int) -> _Parts:
 
     Nothing is validated, so what judges may stand in for the split that is missing.
     """
-    names = [families.family(graph.program) for graph in graphs]
+    names = [families.find_family(graph.program) for graph in graphs]
     group = shares.share_out(collections.Counter(names), [1] * _GROUPS)
     judges = [group[name] == fold for name in names]
     judged = list(itertools.compress(graphs, judges))
@@ -175,7 +175,7 @@ def _figures(
     place = pathlib.Path(files.expand(args.work), f'{args.task}_{args.every}_{fold}')
     root, kind = place / 'npz', config.CONFIGS[args.task]
     _link(root / ('xla/random' if args.task == 'layout' else ''), parts)
-    settings = dict(recipes.settings('strong', kind().collection.name))
+    settings = dict(recipes.get_settings('strong', kind().collection.name))
     settings.update(recipe='strong', trees=False, epochs=args.epochs)
     settings.update(_WITHOUT[args.task], validate_batches=0)
     settings.update(data_root=str(root), cache_dir=f'{root}_cache')
@@ -208,7 +208,7 @@ def _scores(
         tf.keras.utils.set_random_seed(seed)
         return scorer.make_model(
             task,
-            registry.model_class(settings.model, task.name, _MODELS[task.name]),
+            registry.find_model_class(settings.model, task.name, _MODELS[task.name]),
             settings_lib.parse_model_kwargs(settings.model_kwargs_json),
             settings.configs,
             data.num_ops,
@@ -221,16 +221,16 @@ def _scores(
         settings.losses, task.temperature, settings.loss_noise, own
     )
     scorer = task.scorer(model, 0, False)
-    steps = loop.Trainer(model, loss, settings, scorer).steps(data)
+    steps = loop.Trainer(model, loss, settings, scorer).compile_steps(data)
     moments = [np.zeros_like(x) for x in steps.optimizer.get_weights()]
     for seed in seeds:
         weights = make(seed).get_weights()
-        steps.restore([*weights, *moments, *weights])  # the last are the averages
+        steps.restore_state([*weights, *moments, *weights])  # the last are the averages
         data.settings = dataclasses.replace(settings, seed=seed)  # of the draws
         for epoch in range(settings.epochs):
-            for drawn in data.draws(epoch):
+            for drawn in data.draw_steps(epoch):
                 steps.run_chunk(data.pack(*drawn), len(drawn[0]))
-        with steps.averaged():
+        with steps.use_averages():
             scores = list(scorer.scores(data.graphs['test']))
         yield dict(zip(data.stores['test'].graph_ids, scores))
 

@@ -78,7 +78,7 @@ def prepare(args: argparse.Namespace) -> None:
 def _untrained() -> list[str]:
     """Returns the families of random programs that the archive does not train on."""
     names = {
-        families.family(graph.program).removeprefix('random_')
+        families.find_family(graph.program).removeprefix('random_')
         for graph in judging.load('tile')
         if graph.split != 'train' and graph.program.startswith('random_')
     }

@@ -25,7 +25,7 @@ def test_it_ranks_as_when_it_was_made(tmp_path):
     with open(os.path.join(pretrained_run.folder(), 'about.json')) as stream:
         expected = json.load(stream)['scores']
     archive = judging.path_of('by_others_real')
-    root = shipped.folder(archive, str(tmp_path))
+    root = shipped.find_folder(archive, str(tmp_path))
     options = prediction.Options(data_root=root, cache_dir=str(tmp_path / 'cache'))
     predictor = prediction.load(finding.PRETRAINED, options)
     store = predictor.open_split('test')

@@ -26,7 +26,7 @@ __all__ = list(_MODULES)
 def __getattr__(name: str) -> Any:
     """Imports a name of the API, or a module of the package (PEP 562)."""
     if name not in _MODULES:
-        return starting.submodules(__name__)(name)
+        return starting.import_on_use(__name__)(name)
     return getattr(importlib.import_module(f'{__name__}.{_MODULES[name]}'), name)
 
 

@@ -86,13 +86,13 @@ def lines(described: text.JsonObject) -> list[str]:
     """Lays out what `describe` returned, as lines."""
     parameters = described['parameters']
     shown = [
-        f'  parameters      {len(parameters):,}: {text.listed(parameters)}',
+        f'  parameters      {len(parameters):,}: {text.list_names(parameters)}',
         f'  result          {described["result"]}',
     ]
     if described['cut_out']:
         shown.append(f'  cut out         {removal.describe(described["cut_out"])}')
     if described['custom_calls']:
-        calls = text.most_common(described['custom_calls'])
+        calls = text.list_most_common(described['custom_calls'])
         shown.append(f'  custom calls    {calls}')
     total, kernels = described['multiply_adds'], described['kernels']
     if total is None:
@@ -115,7 +115,7 @@ def lines(described: text.JsonObject) -> list[str]:
             [
                 kernel['name'],
                 f'{kernel["times"]:,}',
-                text.shortened(kernel['shape'], _WIDTH),
+                text.shorten(kernel['shape'], _WIDTH),
                 f'{kernel["multiply_adds"]:,}',
                 f'{100 * all_of_them / total:.1f} %' if total else '-',
                 kernel['own_tiles'],
@@ -126,7 +126,7 @@ def lines(described: text.JsonObject) -> list[str]:
         if not any(row[place] for row in cells[1:]):
             cells = [row[:place] + row[place + 1 :] for row in cells]
     if kernels:
-        shown += text.table(cells, '<><>><', indent=4)
+        shown += text.format_table(cells, '<><>><', indent=4)
     rest = sum(kernel['times'] for kernel in kernels[_MOST_ROWS:])
     if rest:
         shown.append(f'    ... and {rest:,} more')
@@ -276,7 +276,7 @@ def _shape_text(shape: protos.ShapeProto) -> str:
     """Returns the shape of an array, or of a tuple of arrays, as text."""
     if shape.element_type != building.TUPLE:
         return building.shape_text(shape)
-    return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
+    return f'({text.list_names([_shape_text(s) for s in shape.tuple_shapes])})'
 
 
 def _count_multiply_adds(bodies: Mapping[int, _Values]) -> dict[int, int]:

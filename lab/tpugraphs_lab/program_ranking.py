@@ -122,7 +122,7 @@ def rank(
         ValueError: nothing could be ranked; says why.
     """
     read = reader.read_program(program, *args)
-    with run.loaded() as predictor:
+    with run.lend_predictor() as predictor:
         ranked, outcome = sources.rank(predictor, read, candidates, Programs())
     return results.Ranking(ranked, run.dir, outcome)
 

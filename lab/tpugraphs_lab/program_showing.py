@@ -24,7 +24,7 @@ def describe(
         OSError: a file cannot be read or written.
     """
     if contents.is_npz(path) or reader.tuning_kind(path):
-        return showing.describe(path, module, picture)
+        return showing.describe_file(path, module, picture)
     if module is not None:
         raise ValueError(f'{path}: is one program; leave out --module')
     program = reader.read_program(path, options=options)

@@ -8,7 +8,7 @@ from baselines.core import arrays
 
 
 def _groups(sizes, most):
-    return [group.tolist() for group in arrays.groups(np.array(sizes), most)]
+    return [group.tolist() for group in arrays.group_pieces(np.array(sizes), most)]
 
 
 def test_groups_by_hand():

@@ -66,7 +66,7 @@ def test_ctrl_c_as_the_file_is_made_leaves_none(tmp_path, monkeypatch):
     def interrupt(handle):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files, 'hold', interrupt)
+    monkeypatch.setattr(files, 'mark_in_use', interrupt)
     with pytest.raises(KeyboardInterrupt):
         _write(tmp_path / 'data')
     assert not list(tmp_path.iterdir())
@@ -143,9 +143,8 @@ def test_other_files_and_inputs_stay(tmp_path):
     (tmp_path / 'input').write_text('ID,')
     (tmp_path / 'link').symlink_to('input')
     for path in (tmp_path / 'notes', tmp_path / 'link', tmp_path):
-        refusals.assert_refused(
-            lambda path=path: _check(path, inputs=[str(tmp_path / 'input')]), str(path)
-        )
+        check = lambda path=path: _check(path, inputs=[str(tmp_path / 'input')])
+        refusals.assert_refused(check, str(path))
 
 
 def test_leftovers_go_unless_somebody_holds_them(tmp_path):
@@ -158,7 +157,7 @@ def test_leftovers_go_unless_somebody_holds_them(tmp_path):
     (tmp_path / '.ours_5').symlink_to('/nowhere')
     with open(tmp_path / '.ours_2', encoding='utf-8') as held:
         folder = os.open(tmp_path / '.ours_4', os.O_RDONLY)
-        assert files.hold(held.fileno()) and files.hold(folder)
+        assert files.mark_in_use(held.fileno()) and files.mark_in_use(folder)
         files.remove_leftovers(str(tmp_path), names)
         kept = ['.others_1', '.ours_2', '.ours_4', '.ours_5', 'ours_1']
         assert sorted(os.listdir(tmp_path)) == kept
@@ -171,7 +170,7 @@ def test_leftovers_go_unless_somebody_holds_them(tmp_path):
 @pytest.mark.parametrize('replace', [True, False])
 def test_folders_appear_whole_or_not_at_all(tmp_path, replace):
     def make(content, error=None):
-        with files.folder_atomically(str(tmp_path / 'a' / 'x'), replace) as folder:
+        with files.make_folder_atomically(str(tmp_path / 'a' / 'x'), replace) as folder:
             with open(os.path.join(folder, 'file'), 'w', encoding='utf-8') as stream:
                 stream.write(content)
             files.remove_leftovers(str(tmp_path / 'a'), re.compile(r'\.x\.\w{8}'))
@@ -194,21 +193,21 @@ def test_folders_appear_whole_or_not_at_all(tmp_path, replace):
 def test_a_lock_names_who_holds_it(tmp_path, monkeypatch):
     monkeypatch.setattr(files.time, 'sleep', lambda seconds: None)
     path = str(tmp_path / 'lock')
-    with files.locked(path, 'busy'):
+    with files.hold_lock(path, 'busy'):
         with pytest.raises(ValueError, match=f'busy: process {os.getpid()} on '):
-            with files.locked(path, 'busy'):
+            with files.hold_lock(path, 'busy'):
                 pass
     assert os.listdir(tmp_path) == []
     (tmp_path / 'lock').write_text('of a process that was killed')
-    with files.locked(path, 'busy'):
+    with files.hold_lock(path, 'busy'):
         assert f'process {os.getpid()}' in (tmp_path / 'lock').read_text()
 
 
 def test_paths_are_shown_as_users_write_them(monkeypatch):
     monkeypatch.setenv('HOME', '/home/me')
-    assert files.shown('/home/me/out/a b') == '~/out/a b'
-    assert files.shown('/home/melanie') == '/home/melanie'
-    assert files.shown('/home/me') == '/home/me'
+    assert files.format_path('/home/me/out/a b') == '~/out/a b'
+    assert files.format_path('/home/melanie') == '/home/melanie'
+    assert files.format_path('/home/me') == '/home/me'
 
 
 def test_a_file_system_without_locks_says_so(tmp_path, monkeypatch, capsys):
@@ -217,7 +216,7 @@ def test_a_file_system_without_locks_says_so(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(fcntl, 'flock', flock)
     path = str(tmp_path / 'lock')
-    with files.locked(path, 'busy'), files.locked(path, 'busy'):
+    with files.hold_lock(path, 'busy'), files.hold_lock(path, 'busy'):
         pass
     with files.write_atomically(str(tmp_path / 'file')) as stream:
         stream.write('x')

@@ -18,7 +18,7 @@ def _clock(monkeypatch):
 
 
 def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
-    with exits.logged(short=True):
+    with exits.log_progress(short=True):
         with phases.Phase('measuring', 2000, 'kernel', done=2) as phase:
             for seconds in (29, 1, 29, 31):
                 clock[0] += seconds
@@ -31,7 +31,10 @@ def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
         'measuring: 6 of 2,000 kernels in 90 s, 5 before\n'
         'measuring: done in 90.0 s\n',
     )
-    with exits.logged(short=True), phases.Phase('packing', 5_000_000, 'B') as phase:
+    with (
+        exits.log_progress(short=True),
+        phases.Phase('packing', 5_000_000, 'B') as phase,
+    ):
         clock[0] += 30
         phase.update(2_000_000)
     lines = capsys.readouterr().err.splitlines()
@@ -39,21 +42,21 @@ def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
 
 
 def test_what_fails_is_not_done(capsys):
-    with exits.logged(short=True), pytest.raises(ValueError):
+    with exits.log_progress(short=True), pytest.raises(ValueError):
         with phases.Phase('reading', 1, 'file'):
             raise ValueError
     assert capsys.readouterr().err == 'reading: 1 file\n'
 
 
 def test_nobody_has_asked_for_lines(capsys):
-    with exits.logged(short=True):
+    with exits.log_progress(short=True):
         pass
     assert list(phases.each([1, 2], 'reading', 2, 'file')) == [1, 2]
     assert capsys.readouterr() == ('', '')
 
 
 def test_short_work_with_a_delay_is_not_mentioned(capsys):
-    with exits.logged(short=True):
+    with exits.log_progress(short=True):
         with phases.Phase('compiling', 600, 'second', delay=5) as phase:
             phase.update()
     assert capsys.readouterr() == ('', '')
@@ -63,7 +66,7 @@ def test_a_terminal_has_a_bar_alone(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, 'stderr', terminal)
-    with exits.logged(short=True):
+    with exits.log_progress(short=True):
         assert list(phases.each('ab', 'reading', 2, 'file')) == ['a', 'b']
     shown = terminal.getvalue()
     assert '\rreading: ' in shown and '\n' not in shown

@@ -17,11 +17,9 @@ def test_printable_is_one_short_line():
 def test_errors_notes_and_tables_are_cut(capsys):
     line = text.one_line(ValueError(_LONG), 'f.pb')
     assert line.startswith('f.pb: a \\x1b[2Jxxx') and len(line) == 1000 + len('f.pb: ')
-    assert text.cause_of(KeyError(_LONG)).startswith('KeyError: ')
-    assert len(text.cause_of(KeyError(_LONG))) == 400
     text.note(_LONG)
     assert len(capsys.readouterr().err) == len('note: \n') + 1000
-    assert text.table([['name'], [_LONG]])[1] == _SHOWN
+    assert text.format_table([['name'], [_LONG]])[1] == _SHOWN
 
 
 def test_names_of_modules(tmp_path, capsys):

@@ -82,9 +82,8 @@ _HUGE = {'size': str(10**15)}
 def _refused(path, *words):
     """Makes sure that an archive is refused, and nothing of it unpacked."""
     root = path.parent / 'root'
-    refusals.assert_refused(
-        lambda: archives.unpack(str(path), str(root), _FOLDER), str(path), *words
-    )
+    unpack = lambda: archives.unpack(str(path), str(root), _FOLDER)
+    refusals.assert_refused(unpack, str(path), *words)
     assert _written(path.parent) == [path.name]
 
 

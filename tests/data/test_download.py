@@ -7,7 +7,6 @@ import hashlib
 import http.server
 import io
 import os
-import socket
 import tarfile
 import threading
 import time
@@ -45,12 +44,16 @@ class _Server(http.server.ThreadingHTTPServer):
         self.ranges = True
         self.cut_after = []  # bytes after which the next answers end
         self.headers = {}  # sent instead of the right ones; None leaves out
+        self.answer = None  # writes to a connection in place of all that
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):  # pylint: disable=invalid-name
         server, asked = self.server, self.headers.get('Range')
         server.asked.append((self.path, asked))
+        if server.answer:
+            server.answer(self.wfile)
+            return
         body = server.contents.get(self.path)
         if body is None:
             self.send_error(404)
@@ -92,7 +95,7 @@ def _server(monkeypatch):
 
 @pytest.fixture(name='split')
 def _split():
-    return download.splits_of(['tile:xla'])[0]
+    return download.list_splits(['tile:xla'])[0]
 
 
 def _unpacked(folder):
@@ -104,15 +107,14 @@ def _data(tmp_path):
 
 
 def test_folders():
-    assert download.splits_of(['layout:nlp:random', 'tile:xla', 'tile:xla']) == [
+    assert download.list_splits(['layout:nlp:random', 'tile:xla', 'tile:xla']) == [
         *(f'npz/layout/nlp/random/{split}' for split in ('train', 'valid', 'test')),
         *(f'npz/tile/xla/{split}' for split in ('train', 'valid', 'test')),
     ]
-    assert len(download.splits_of(['all'])) == 3 * len(collections.NAMES)
+    assert len(download.list_splits(['all'])) == 3 * len(collections.NAMES)
     for names in (['tile'], []):
-        refusals.assert_refused(
-            lambda names=names: download.splits_of(names), *map(repr, names), 'all'
-        )
+        find = lambda names=names: download.list_splits(names)
+        refusals.assert_refused(find, *map(repr, names), 'all')
 
 
 def test_a_split_arrives_and_is_not_fetched_twice(server, split, tmp_path):
@@ -201,38 +203,14 @@ def test_senseless_answers(server, split, tmp_path, headers, word):
     assert server.url in str(caught.value) and not _data(tmp_path).exists()
 
 
-@contextlib.contextmanager
-def _answering(send):
-    """Yields the address of a server that calls `send(connection)`."""
-    with socket.create_server(('127.0.0.1', 0)) as listening:
-
-        def serve():
-            with contextlib.suppress(OSError):  # until `listening` is closed
-                while True:
-                    connection = listening.accept()[0]
-                    with connection, contextlib.suppress(OSError):
-                        connection.recv(4096)
-                        send(connection)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f'http://127.0.0.1:{listening.getsockname()[1]}'
-
-
-_HEAD = b'HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n'
-
-
 @pytest.mark.parametrize(
-    'send', [lambda _: time.sleep(1), lambda c: c.sendall(b'\x1b[31m\xff\x00\r\n' * 9)]
+    'answer', [lambda _: time.sleep(1), lambda c: c.write(b'\x1b[31m\xff\x00\r\n' * 9)]
 )
-def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send):
-    monkeypatch.setenv('no_proxy', '*')
+def test_a_server_without_haste_or_sense(server, tmp_path, monkeypatch, answer):
     monkeypatch.setattr(download, 'TIMEOUT_S', 0.1)
-    with (
-        _answering(send) as url,
-        pytest.raises(OSError, match=f'{url}/x.tar') as caught,
-    ):
-        download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+    server.answer = answer
+    with pytest.raises(OSError, match=f'{server.url}/x.tar') as caught:
+        download.fetch(f'{server.url}/x.tar', str(tmp_path / 'x.tar'))
     assert text.one_line(caught.value).isprintable()
 
 
@@ -246,18 +224,16 @@ def test_missing_archive_and_no_server(server, split, tmp_path):
             download.download(split, str(tmp_path), bad)
 
 
-def test_a_server_that_leads_to_an_open_connection_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv('no_proxy', '*')
+def test_a_server_that_leads_to_an_open_connection_is_refused(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.setattr(download, 'THIS_MACHINE', ('127.0.0.1',))
-    found = _HEAD % (b'200 OK', 5, b'') + bytes(5)
-    asked = []
-    with _answering(lambda c: asked.append(c.sendall(found))) as end:
-        end = end.replace('127.0.0.1', 'localhost').encode()
-        moved = _HEAD % (b'302 Found', 0, b'Location: ' + end + b'/y.tar\r\n')
-        with _answering(lambda c: c.sendall(moved)) as url:
-            with pytest.raises(ValueError, match='https://'):
-                download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
-    assert asked == []  # not even connected to
+    moved = 'HTTP/1.1 302 Found\r\nLocation: http://localhost:{}/y.tar\r\n\r\n'
+    moved = moved.format(server.server_port).encode()
+    server.answer = lambda stream: stream.write(moved)
+    with pytest.raises(ValueError, match='https://'):
+        download.fetch(f'{server.url}/x.tar', str(tmp_path / 'x.tar'))
+    assert [path for path, _ in server.asked] == ['/v0/x.tar']
 
 
 @pytest.mark.parametrize('right', [True, False])

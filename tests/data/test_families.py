@@ -7,50 +7,37 @@ from baselines.data import families
 
 
 @pytest.mark.parametrize(
-    'graph_id, program',
+    'function, name, expected',
     [
-        ('inception_v3_batch_128_train_0a1b', 'inception_v3_batch_128_train'),
-        ('0a1c5dcfa9f1', '0a1c5dcfa9f1'),  # a test kernel has no program
-        ('_77', '_77'),
-    ],
-)
-def test_program_of_a_kernel(graph_id, program):
-    assert families.program_of_kernel(graph_id) == program
-
-
-@pytest.mark.parametrize(
-    'program, without',
-    [
-        ('resnet_v1_50_official_batch_128_bf16', 'resnet_v1_50_official_bf16'),
-        ('sim_mixer_depth2_batch64_width512', 'sim_mixer_depth2_width512'),
-        ('sim_unet_batch_4', 'sim_unet'),
+        (families.find_program, 'net_v3_batch_128_0a1b', 'net_v3_batch_128'),
+        # A test kernel has no program.
+        (families.find_program, '0a1c5dcfa9f1', '0a1c5dcfa9f1'),
+        (families.find_program, '_77', '_77'),
+        (families.remove_batch_size, 'net_v1_50_batch_128_bf16', 'net_v1_50_bf16'),
+        (families.remove_batch_size, 'mixer_batch64_width512', 'mixer_width512'),
+        (families.remove_batch_size, 'sim_unet_batch_4', 'sim_unet'),
         # Nothing says that these numbers are batch sizes.
-        ('minibatch_3', 'minibatch_3'),
-        ('net_batch_3x3', 'net_batch_3x3'),
-    ],
-)
-def test_without_batch(program, without):
-    assert families.without_batch(program) == without
-
-
-@pytest.mark.parametrize(
-    'program, family',
-    [
+        (families.remove_batch_size, 'minibatch_3', 'minibatch_3'),
+        (families.remove_batch_size, 'net_batch_3x3', 'net_batch_3x3'),
         # The published validation programs.
-        ('inception_v3_batch_128_train', 'inception'),
-        ('resnet50.4x4.fp16', 'resnet'),
-        ('mlperf_bert_batch_24_2x2', 'mlperf_bert'),
+        (families.find_family, 'inception_v3_batch_128_train', 'inception'),
+        (families.find_family, 'resnet50.4x4.fp16', 'resnet'),
+        (families.find_family, 'mlperf_bert_batch_24_2x2', 'mlperf_bert'),
         # Others: sizes are words, too, and a word may hold a hyphen.
-        ('albert_en_base_batch_size_16_test', 'albert_en'),
-        ('small_bert_en_uncased_L-10_H-128_A-2_batch_size_16', 'bert_en_uncased'),
+        (families.find_family, 'albert_en_base_batch_size_16_test', 'albert_en'),
+        (
+            families.find_family,
+            'small_bert_en_uncased_L-10_H-128_A-2',
+            'bert_en_uncased',
+        ),
         # Digits first, and nothing but digits or sizes.
-        ('3d_unet', 'unet'),
-        ('0a1c5dcf', '0a1c5dcf'),
-        ('base_50', 'base_50'),
+        (families.find_family, '3d_unet', 'unet'),
+        (families.find_family, '0a1c5dcf', '0a1c5dcf'),
+        (families.find_family, 'base_50', 'base_50'),
     ],
 )
-def test_family(program, family):
-    assert families.family(program) == family
+def test_names_of_programs_and_families(function, name, expected):
+    assert function(name) == expected
 
 
 # Nine graphs of a, one of b.
@@ -63,12 +50,12 @@ _NAMES = ['a', 'a', 'b', *'aaaaaaa']
     [(1.0, 1, 1), (0.5, 7.5 / 9, 2.5), (0.0, 5 / 9, 5)],
 )
 def test_weights(temperature, of_a, of_b):
-    found = families.weights(_NAMES, temperature)
+    found = families.compute_weights(_NAMES, temperature)
     np.testing.assert_allclose(found, [of_a, of_a, of_b, *[of_a] * 7])
 
 
 def _drawn(temperature, seed):
-    expected = families.weights(_NAMES, temperature)
+    expected = families.compute_weights(_NAMES, temperature)
     return families.draw_graphs(np.random.default_rng(seed), expected)
 
 

@@ -29,7 +29,7 @@ def test_the_processor_of_a_folder(content, name, tmp_path):
 
 @pytest.mark.parametrize('flags', [{}, {'source': 'xla', 'search': 'random'}])
 def test_splits_of_a_collection(flags, tmp_path):
-    collection = collections.collection_from_flags(flags)
+    collection = collections.select_collection(flags)
     splits = tmp_path / collection.subfolder
     found = lambda: hardware.splits_at(str(tmp_path), collection)
     assert found() == collections.SPLITS  # to be refused by name
@@ -66,7 +66,6 @@ def test_a_model_of_another_processor_or_release(monkeypatch):
         ('0.4.30', 4030),
         ('0.12.0.1', 12000),
         ('0.5.3.dev1', 5003),
-        ('', 0),
         ('1.0.0', 0),
         ('0.4', 0),
     ],

@@ -7,14 +7,14 @@ from tests.helpers import refusals
 
 
 def test_shares_in_words():
-    assert shares.parse('80/10/10') == (80, 10, 10)
-    assert shares.parse('2/1.5/0') == (2, 1.5, 0)
-    assert shares.parse('0/0/1') == (0, 0, 1)
+    assert shares.parse_shares('80/10/10') == (80, 10, 10)
+    assert shares.parse_shares('2/1.5/0') == (2, 1.5, 0)
+    assert shares.parse_shares('0/0/1') == (0, 0, 1)
 
 
 @pytest.mark.parametrize('text', ['80/20', '0/0/0', '80/10/x', '1/1/-1', '80/nan/10'])
 def test_what_are_no_shares(text):
-    refusals.assert_refused(lambda: shares.parse(text), '--split', repr(text))
+    refusals.assert_refused(lambda: shares.parse_shares(text), '--split', repr(text))
 
 
 def test_the_largest_go_first_to_where_most_is_missing():

@@ -21,12 +21,12 @@ from tests.helpers import layout_files
 def test_a_family_is_in_one_split_and_times_are_those_of_the_passes(
     tmp_path, task, read
 ):
-    root = shipped.folder(task, str(tmp_path))
-    assert shipped.folder(task, str(tmp_path)) == root
+    root = shipped.find_folder(task, str(tmp_path))
+    assert shipped.find_folder(task, str(tmp_path)) == root
     kernels = json.loads((pathlib.Path(root) / 'measured.json').read_text())['kernels']
     sides = {}
     for kernel in kernels.values():
-        family = families.family(kernel['program'])
+        family = families.find_family(kernel['program'])
         assert sides.setdefault(family, kernel['split']) == kernel['split']
     assert set(sides.values()) == set(collections.SPLITS)
     for kernel in list(kernels.values())[::50]:
@@ -36,9 +36,9 @@ def test_a_family_is_in_one_split_and_times_are_those_of_the_passes(
 
 def test_damage_and_absence_are_one_line(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='no measured graph collection ships'):
-        shipped.folder('graph', str(tmp_path))
+        shipped.find_folder('graph', str(tmp_path))
     broken = tmp_path / 'broken.zip'
     broken.write_bytes(b'PK')
-    monkeypatch.setattr(shipped, 'archive_of', lambda task: str(broken))
+    monkeypatch.setattr(shipped, 'find_archive', lambda task: str(broken))
     with pytest.raises(ValueError, match=r'broken.zip: damaged .*; install again'):
-        shipped.folder('tile', str(tmp_path))
+        shipped.find_folder('tile', str(tmp_path))

@@ -53,20 +53,10 @@ def test_another_kind_is_refused(trained, given, words):
 def _with_extra(count):
     """Kernels of which the first `count` have the further columns."""
     kernels = tile_records.make_records(2)
-    return tile_store.TileStore.from_records(
-        '/data/train',
-        [
-            dataclasses.replace(
-                kernel,
-                node_feat_extra=np.full(
-                    (kernel.num_nodes, len(schema.EXTRA)), number, np.float32
-                )
-                if number < count
-                else None,
-            )
-            for number, kernel in enumerate(kernels)
-        ],
-    )
+    for number, kernel in enumerate(kernels[:count]):
+        extra = np.full((kernel.num_nodes, len(schema.EXTRA)), number, np.float32)
+        kernels[number] = dataclasses.replace(kernel, node_feat_extra=extra)
+    return tile_store.TileStore.from_records('/data/train', kernels)
 
 
 def test_a_run_with_further_columns_reads_them_and_no_other_run_does():
@@ -85,10 +75,9 @@ def test_a_run_with_further_columns_reads_them_and_no_other_run_does():
 
 def test_a_run_with_further_columns_refuses_data_without():
     variant = splits.Variant.from_store(_with_extra(2).with_extra())
-    refusals.assert_refused(
-        lambda: variant.check(_with_extra(1), 'the model was trained on'),
-        *('/data/train: --extra', 'program_1_0001', '1 of 2'),
-    )
+    check = lambda: variant.check(_with_extra(1), 'the model was trained on')
+    words = '/data/train: --extra', 'program_1_0001', '1 of 2'
+    refusals.assert_refused(check, *words)
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from tests.helpers import refusals
 
 
 def test_min_max():
-    assert ensembles.min_max([3, 1, 2, 5]).tolist() == [0.5, 0.0, 0.25, 1.0]
-    assert ensembles.min_max([-1e38, 1e38]).tolist() == [0.0, 1.0]
-    assert ensembles.min_max([7.0, 7.0]).tolist() == [0.0, 0.0]
-    assert ensembles.min_max([7.0]).tolist() == [0.0]
+    assert ensembles.scale_to_range([3, 1, 2, 5]).tolist() == [0.5, 0.0, 0.25, 1.0]
+    assert ensembles.scale_to_range([-1e38, 1e38]).tolist() == [0.0, 1.0]
+    assert ensembles.scale_to_range([7.0, 7.0]).tolist() == [0.0, 0.0]
+    assert ensembles.scale_to_range([7.0]).tolist() == [0.0]
 
 
 def test_standard():
     # A mean of 3 and a standard deviation of 2.
-    assert ensembles.standard([1, 5, 1, 5]).tolist() == [-1, 1, -1, 1]
-    assert ensembles.standard([4, 4]).tolist() == [0, 0]
+    assert ensembles.standardise([1, 5, 1, 5]).tolist() == [-1, 1, -1, 1]
+    assert ensembles.standardise([4, 4]).tolist() == [0, 0]
     members = [[1, 5, 1, 5], [20, 20, 10, 10]]
     assert ensembles.average(members, by='standard').tolist() == [0, 1, -1, 0]
 
@@ -50,18 +50,18 @@ def _graphs(signs, programs):
     ],
 )
 def test_weights_differ_where_the_mean_gains_from_it(signs, programs, wanted):
-    assert ensembles.chosen_weights(_graphs(signs, programs), _right) == wanted
+    assert ensembles.choose_weights(_graphs(signs, programs), _right) == wanted
 
 
 def test_weights_of_one_program():
     # In every part of its configurations the second member is right, the first is not.
     runtimes = np.arange(1.0, 201)
     graph = ensembles.ScoredGraph('a', [-runtimes, runtimes], runtimes)
-    found = ensembles.chosen_weights([graph], metrics.ordered_pair_accuracy)
+    found = ensembles.choose_weights([graph], metrics.ordered_pair_accuracy)
     assert found == [0.5, 1]
     # Runtimes that are all the same tell nothing.
     same = ensembles.ScoredGraph('a', [-runtimes, runtimes], np.ones(200))
-    assert ensembles.chosen_weights([same], metrics.ordered_pair_accuracy) == [1, 1]
+    assert ensembles.choose_weights([same], metrics.ordered_pair_accuracy) == [1, 1]
 
 
 def test_scores_that_are_better_on_average():
@@ -77,12 +77,13 @@ def test_scores_that_are_better_on_average():
 
 
 def test_ranks():
-    assert ensembles.ranks([30, 10, 20]).tolist() == [1.0, 0.0, 0.5]
+    assert ensembles.rank_scores([30, 10, 20]).tolist() == [1.0, 0.0, 0.5]
     # Places 0, 1.5, 1.5, 3 of 0..3 and 1, 1, 1, 3.5, 3.5 of 0..4.
-    assert ensembles.ranks([5, 7, 7, 9]).tolist() == [0.0, 0.5, 0.5, 1.0]
-    assert ensembles.ranks([2, 4, 2, 4, 2]).tolist() == [0.25, 0.875, 0.25, 0.875, 0.25]
-    assert ensembles.ranks([4.0, 4.0]).tolist() == [0.0, 0.0]
-    assert ensembles.ranks([4.0]).tolist() == [0.0]
+    assert ensembles.rank_scores([5, 7, 7, 9]).tolist() == [0.0, 0.5, 0.5, 1.0]
+    tied = ensembles.rank_scores([2, 4, 2, 4, 2])
+    assert tied.tolist() == [0.25, 0.875, 0.25, 0.875, 0.25]
+    assert ensembles.rank_scores([4.0, 4.0]).tolist() == [0.0, 0.0]
+    assert ensembles.rank_scores([4.0]).tolist() == [0.0]
 
 
 def test_agreement():
@@ -113,8 +114,8 @@ def test_average():
         ([[1, 2], [1, 2, 3]], {}, ['(2,), (3,)']),
         ([[1, np.inf]], {}, ['not finite']),
         ([[1, 2]], {'by': 'mean'}, ["'mean'", 'scores, ranks']),
-        ([[1, 2]], {'weights': [1, 2]}, ['--weights: 2 weights for 1 run']),
-        ([[1, 2]] * 2, {'weights': [1, -2]}, ['--weights', 'not 1 -2']),
+        ([[1, 2]], {'weights': [1, 2]}, ['--weights must be 1,', 'not 2']),
+        ([[1, 2]] * 2, {'weights': [1, -2]}, ['--weights', '-2.0']),
     ],
 )
 def test_what_cannot_be_averaged(members, changes, words):

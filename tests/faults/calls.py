@@ -15,8 +15,8 @@ from typing import NamedTuple
 from tests.helpers import places
 from tpugraphs import commands
 
-_FORKS = multiprocessing.get_context('forkserver')
-_FORKS.set_forkserver_preload(['tests.faults.preloaded'])
+FORKS = multiprocessing.get_context('forkserver')
+FORKS.set_forkserver_preload(['tests.faults.preloaded'])
 _STAGES = ('fsync', 'replace', 'rename', 'mkdir')
 
 
@@ -32,7 +32,7 @@ class Call:
     """A command that runs in a folder.
 
     Args:
-        words: of the command line; the first is a command, or a script.
+        words: of the command line; the first is a command, a script, or Python's -c.
         fault: a function of this module, which the process calls before, and its
             arguments.
     """
@@ -41,7 +41,7 @@ class Call:
         pipes = [multiprocessing.Pipe(duplex=False) for _ in range(2)]
         self._streams = [reader for reader, _ in pipes]
         writers = [writer for _, writer in pipes]
-        self._process = _FORKS.Process(
+        self._process = FORKS.Process(
             target=_work, args=(str(folder), words, writers, fault)
         )
         self._process.start()
@@ -85,8 +85,12 @@ def _work(folder, words, streams, fault):
     if fault:
         fault[0](*fault[1:])
     name, *others = words
-    if name.endswith('.py'):
+    if name == '-c':
+        sys.argv, sys.path[:0] = [name, *others[1:]], ['']
+        exec(others[0], {'__name__': '__main__'})
+    elif name.endswith('.py'):
         sys.argv = [str(places.ROOT / name), *others]
+        sys.orig_argv = [sys.executable, *sys.argv]
         runpy.run_path(sys.argv[0], run_name='__main__')
     else:
         sys.exit(commands.run(name, others))

@@ -118,7 +118,7 @@ def targets() -> dict[str, Target]:
     """Returns all formats by name."""
     rng = np.random.default_rng(0)
     kernel = tile_records.make_record(rng, 'f', nodes=4, configs=5)
-    program = layout_files.make_program(rng, 'f', nodes=6, configs=4)
+    program = layout_files.make_record(rng, 'f', nodes=6, configs=4)
     named = {k: v for k, v in vars(kernel).items() if isinstance(v, np.ndarray)}
     named.update(pad=-1, node_feat_extra=np.zeros((4, len(schema.EXTRA))))
     tile, layout = hlo_modules.good_tile(), hlo_modules.good_layout()
@@ -128,11 +128,14 @@ def targets() -> dict[str, Target]:
         'baselines.core.npz.read_blocks',
     )
     raw = 'baselines.hlo.reading.read_bytes', 'baselines.core.untrusted.read'
-    shown = 'tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'
+    shown = (
+        'tpugraphs.inspect.contents.detect_task',
+        'tpugraphs.inspect.contents.is_npz',
+    )
     state = (
         'baselines.core.npz.read_all',
-        'baselines.runs.listing._interrupted',
-        'baselines.training.checkpoints.read',
+        'baselines.runs.listing._describe_interrupted',
+        'baselines.training.checkpoints.read_state',
     )
     measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
     run_file = ('baselines.runs.run_files.read',)
@@ -213,7 +216,7 @@ def _read_layout(path: str) -> dict[str, Any]:
 
 
 def _show(path: str) -> None:
-    contents.load(path)
+    contents.read_contents(path)
 
 
 def _read_module(path: str) -> None:
@@ -274,8 +277,8 @@ def _read_weights(path: str) -> None:
     folder = str(variables.parent)
     run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
     finding.check_weights(run)
-    weights.size_limit(folder, {})
-    weights.read(run, _linear())
+    weights.compute_size_limit(folder, {})
+    weights.read_weights(run, _linear())
 
 
 def _read_candidates(path: str) -> None:
@@ -285,17 +288,17 @@ def _read_candidates(path: str) -> None:
 
 def _read_recipe(path: str) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        config.with_recipe(config.TileConfig(recipe=path), {})
+        config.apply_recipe(config.TileConfig(recipe=path), {})
 
 
 def _read_config(path: str) -> None:
-    scripts.from_toml(config.TileConfig, path)
+    scripts.read_toml(config.TileConfig, path)
 
 
 def _read_space(path: str) -> None:
     from tpugraphs.sweep import space
 
-    space.read(path, config.TileConfig())
+    space.read_space(path, config.TileConfig())
 
 
 def _read_measured(path: str) -> None:
@@ -317,7 +320,7 @@ def _load_run(path: str) -> None:
     index.parent.mkdir(parents=True, exist_ok=True)
     index.touch()
     with contextlib.redirect_stderr(io.StringIO()):
-        listing.rows([os.path.dirname(path)])
+        listing.read_rows([os.path.dirname(path)])
     finding.load(str(index.parents[1]))
 
 
@@ -325,13 +328,13 @@ def _unfinished() -> bytes:
     arrays = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'unfinished.npz')
-        checkpoints.write(str(path), arrays, {'curve': {'epoch': [0, 1]}})
+        checkpoints.write_state_file(str(path), arrays, {'curve': {'epoch': [0, 1]}})
         return path.read_bytes()
 
 
 def _read_unfinished(path: str) -> Any:
-    assert '\n' not in listing._interrupted(path)
-    arrays, described = checkpoints.read(path)
+    assert '\n' not in listing._describe_interrupted(path)
+    arrays, described = checkpoints.read_state(path)
     return _lists(arrays), described
 
 

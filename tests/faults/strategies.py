@@ -26,14 +26,7 @@ _CHANGES = st.lists(
 
 _NUMBERS = [-1, 0, 1, 2**31, 2**63, 10**400, -(10**20), 0.5, float('nan'), float('inf')]
 _TEXTS = [
-    '',
-    'x',
-    '\x1b[2J',
-    '../x',
-    '/dev/zero',
-    '9999-12-31T23:59:59-14:00',
-    '\n',
-    'é',
+    *('', 'x', '\x1b[2J', '../x', '/dev/zero', '9999-12-31T23:59:59-14:00', '\n', 'é')
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.sampled_from(_NUMBERS) | st.sampled_from(_TEXTS),

@@ -6,8 +6,10 @@ _DATA = '--data_root=npz/tile/xla --cache_dir=cache'
 _TREES = '--model=Trees --model_kwargs_json={"trees":2}'
 _TRAIN = f'{_TREES} {_DATA} --out_dir=out'
 _LAYOUTS = '--source=nlp --search=default --data_root=layouts --cache_dir=cache'
-_NPZ = 'npz/tile/xla/{}/program_1_0001.npz'
+_TRAINING = 'npz/tile/xla/train/program_1_0001.npz'
 _RUN = 'runs/run_aaaa.jsonz runs/model_aaaa/trees.txt'
+_VALID = f'{_RUN} npz/tile/xla/valid/program_1_0001.npz'
+_TEST = f'{_RUN} npz/tile/xla/test/program_1_0001.npz'
 
 
 class Command(NamedTuple):
@@ -41,22 +43,19 @@ COMMANDS = {
     ),
     'compete': Command(
         '--data_root=npz --out_dir=out --dir runs/model_aaaa',
-        f'{_RUN} {_NPZ.format("test")}',
+        _TEST,
         'out/',
         True,
         every=0,
     ),
     'ensemble': Command(
         f'runs/model_aaaa runs/model_bbbb {_DATA} --output=new.csv',
-        f'{_RUN} {_NPZ.format("test")}',
+        _TEST,
         'new.csv',
         True,
     ),
     'evaluate': Command(
-        f'runs/model_aaaa {_DATA} --output=new.json',
-        f'{_RUN} {_NPZ.format("valid")}',
-        'new.json',
-        True,
+        f'runs/model_aaaa {_DATA} --output=new.json', _VALID, 'new.json', True
     ),
     'export': Command(
         'runs/model_aaaa new', _RUN, 'new/', every=1, alone='is there already'
@@ -66,10 +65,7 @@ COMMANDS = {
     'losses': Command(''),
     'models': Command(''),
     'predict': Command(
-        f'runs/model_aaaa {_DATA} --output=new.csv',
-        f'{_RUN} {_NPZ.format("test")}',
-        'new.csv',
-        True,
+        f'runs/model_aaaa {_DATA} --output=new.csv', _TEST, 'new.csv', True
     ),
     'rank': Command(
         'kernels.pb --dir=runs/model_aaaa --output=new.csv',
@@ -78,7 +74,7 @@ COMMANDS = {
     ),
     'report': Command(
         f'runs/model_aaaa {_DATA} --output=new.html',
-        f'{_RUN} {_NPZ.format("valid")}',
+        _VALID,
         'new.html',
         caches=True,
         every=0,
@@ -88,7 +84,7 @@ COMMANDS = {
     'show': Command('kernels.pb', 'kernels.pb'),
     'train': Command(
         f'tile {_TRAIN} --config=config.toml',
-        f'{_NPZ.format("train")} config.toml',
+        f'{_TRAINING} config.toml',
         'out/',
         True,
         every=10,
@@ -117,7 +113,7 @@ COMMANDS = {
         True,
         every=0,
     ),
-    'tiles_train.py': Command(_TRAIN, _NPZ.format('train'), 'out/', True, every=0),
+    'tiles_train.py': Command(_TRAIN, _TRAINING, 'out/', True, every=0),
 }
 # What needs more than files has tests of its own.
 APART = {

@@ -73,7 +73,7 @@ def _packed(world):
 
 def test_every_command_says_what_it_reads_and_writes():
     scripts = {path.name for path in places.ROOT.glob('*.py')} - {'setup.py'}
-    assert {*_COMMANDS, *table.APART} == {*commands.names(), *scripts}
+    assert {*_COMMANDS, *table.APART} == {*commands.list_commands(), *scripts}
 
 
 @pytest.mark.parametrize('kind', ['cut', 'pipe'])

@@ -29,6 +29,8 @@ def test_a_study_is_found_in_any_folder(tmp_path):
     study = pytest.importorskip('tpugraphs.sweep.trials')
     root = tmp_path / 'a?b%20 [c]\\'
     root.mkdir()
-    study.create(study.default_storage(str(root)), 'tile', {}, 0)
+    study.create_study(study.make_default_storage(str(root)), 'tile', {}, 0)
     assert [path.name for path in root.iterdir()] == ['sweep.db']
-    assert study.load(study.default_storage(str(root)), '').study_name == 'tile'
+    assert (
+        study.load_study(study.make_default_storage(str(root)), '').study_name == 'tile'
+    )

@@ -43,16 +43,16 @@ def _other(monkeypatch):
 def test_sets_are_found_by_name_in_one_order():
     assert list(column_sets.find()) == ['tile', 'estimate']
     assert list(column_sets.find(['estimate', 'tile'])) == ['tile', 'estimate']
-    assert {*registry.column_sets('tpu')} == {'tile', 'estimate'}
-    assert not registry.column_sets('cpu')
+    assert {*registry.find_column_sets('tpu')} == {'tile', 'estimate'}
+    assert not registry.find_column_sets('cpu')
     counts = [len(columns.names) for columns in column_sets.find().values()]
     assert counts == [35, 7]
     with pytest.raises(ValueError, match="'loop'.*pip install ./lab$"):
-        config.checked(config.TileConfig(columns='loop'))
+        config.check_config(config.TileConfig(columns='loop'))
 
 
 def test_sets_of_other_distributions(other):
-    assert registry.column_sets('cpu') == {'other': 'other_columns'}
+    assert registry.find_column_sets('cpu') == {'other': 'other_columns'}
     assert list(column_sets.find()) == ['tile', 'estimate', 'other']
     with pytest.raises(ValueError, match="'loop'; .* other, tile$"):
         column_sets.find(['loop'])
@@ -64,16 +64,16 @@ def test_sets_of_other_distributions(other):
 def test_bounds_in_elements_are_those_of_a_cpu():
     whole = hlo_kernels.configs(([60, 100], []))
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], whole))
-    assert column_sets.machine_of(store) == 'cpu'
+    assert column_sets.detect_machine(store) == 'cpu'
     names = tree_table.TreeTable(store).names
     # Raw columns, the set `tile`, and those of kernels.
     assert names[0] == 'config_kernel_bounds_0' and names[-1] == 'nodes'
     assert 'log_tile_lanes' in names and 'log_time' not in names
     registers = hlo_kernels.configs(([8, 1], []))
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], registers))
-    assert column_sets.machine_of(store) == 'tpu'
+    assert column_sets.detect_machine(store) == 'tpu'
     few = hlo_kernels.store(*tile_records.make_records(2, node_features=9))
-    assert column_sets.machine_of(few) == 'tpu'
+    assert column_sets.detect_machine(few) == 'tpu'
 
 
 def test_trees_of_a_cpu_see_the_sets_for_it_alone(other):

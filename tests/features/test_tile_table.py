@@ -39,14 +39,14 @@ def test_a_model_sees_the_table_scaled_behind_its_columns():
     fitted = normalizer_lib.Normalizer.fit(store, table=table)
     width = 35 + 7
     assert fitted.num_config_features == plain.num_config_features + width
-    seen = graphs.TileGraphs(store, fitted).scoring_items(np.arange(2))['config_feats']
-    raw = graphs.TileGraphs(store, plain).scoring_items(np.arange(2))['config_feats']
+    seen = graphs.TileGraphs(store, fitted).pack_all(np.arange(2))['config_feats']
+    raw = graphs.TileGraphs(store, plain).pack_all(np.arange(2))['config_feats']
     np.testing.assert_array_equal(seen[:, :-width], raw)
     part = seen[:, -width:]
     assert part.min() == 0 and part.max() == 1
     again = normalizer_lib.Normalizer.from_json(fitted.to_json())
     assert list(again.table_ranges) == ['tile', 'estimate']
-    found = graphs.TileGraphs(store, again).scoring_items(np.arange(2))['config_feats']
+    found = graphs.TileGraphs(store, again).pack_all(np.arange(2))['config_feats']
     np.testing.assert_array_equal(found, seen)
 
 

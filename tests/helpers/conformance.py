@@ -10,7 +10,9 @@ covered without a line:
     def task(tmp_path_factory):
         return TileTask(tmp_path_factory.mktemp('tile'))
 
-    @pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
+    models = registry.find_models('tiles')
+
+    @pytest.mark.parametrize('name', conformance.parameters(models))
     class TestTileModels(conformance.ModelSuite):
         ...                             # what only this task asks of its models
 
@@ -22,7 +24,7 @@ from collections.abc import Mapping
 import functools
 import pathlib
 import types
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +50,7 @@ _QUICK = ('EarlyJoinSAGE', 'ResModel')
 
 def distinct(models: Mapping[str, type]) -> list[str]:
     """Returns names of the different classes; of two for one class the first."""
-    return list(registry.distinct(models))
+    return list(registry.drop_aliases(models))
 
 
 def parameters(models: Mapping[str, type]) -> list[Any]:
@@ -102,9 +104,9 @@ class Task:
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
         model_class = self.models()[name]
-        options = registry.options(model_class)
+        options = registry.list_options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in options}
-        return conformance.build(model_class, kwargs, self)
+        return conformance.build_model(model_class, kwargs, self)
 
     @functools.cache
     def shared(self, name: str) -> tf.keras.Model:
@@ -116,7 +118,7 @@ class Task:
         """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
         graphs = [self.graph((piece,)) for piece in self.pieces]
-        return max(conformance.rounding(model, graph) for graph in graphs)
+        return max(conformance.bound_error(model, graph) for graph in graphs)
 
     @functools.cached_property
     def representatives(self) -> set[str]:
@@ -129,32 +131,6 @@ class Task:
             }:
                 last[module] = name
         return {*_QUICK, *last.values()}
-
-    @functools.cache
-    def saved(self, name: str) -> 'Saved':
-        """Saves a tiny model as a run.
-
-        Keras traces all calls of a model and of its layers, which takes most of the
-        time: here it does so once for a file of models.
-        """
-        model = self.make(name, **_TINY)
-        model(self.batch())  # Keras saves only then
-        assert not model.non_trainable_variables, 'a grader copies trainable ones'
-        variables = list(map(id, model.trainable_variables))
-        info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
-        with pytest.MonkeyPatch.context() as patch:
-            if name not in self.representatives:
-                patch.setattr(saved, 'save_model', finished_runs.save_weights)
-            run = saved.save(str(self.folder), f'{name}0', info, model)
-        return Saved(model, variables, run.model_dir)
-
-
-class Saved(NamedTuple):
-    """A model that was saved."""
-
-    model: tf.keras.Model
-    variables: list[int]  # its trainable ones before, by identity
-    model_dir: str
 
 
 def assert_close(scores, expected, tolerance):
@@ -174,7 +150,7 @@ class ModelSuite:
         graph = task.graph((key,))
         alone = model.forward(task.graph((key,), (0,)), 1).numpy()
         most = np.abs(alone - model(graph).numpy()[:, :1]).max()
-        same = most <= conformance.rounding(model, graph)
+        same = most <= conformance.bound_error(model, graph)
         assert same != conformance.depends_on_list(model)
 
     def test_training_does_not_change_scores(self, task, name):
@@ -195,9 +171,17 @@ class ModelSuite:
         own_code.check_gradients(model, batch)
 
     @pytest.mark.slow
-    def test_save_and_load_give_the_same_scores(self, task, name):
-        graph = task.batch()
-        model, variables, model_dir = task.saved(name)
+    def test_save_and_load_give_the_same_scores(self, task, name, monkeypatch):
+        graph, model = task.batch(), task.make(name, **_TINY)
+        model(graph)  # Keras saves only then
+        assert not model.non_trainable_variables, 'a grader copies trainable ones'
+        variables = list(map(id, model.trainable_variables))
+        info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
+        # Keras traces all calls of a model and of its layers, which takes most of the
+        # time: here it does so once for a file of models.
+        if name not in task.representatives:
+            monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
+        model_dir = saved.save_run(str(task.folder), f'{name}0', info, model).model_dir
         run = finding.load(model_dir)
         assert run.args['model'] == name
         fresh = task.make(name, **_TINY)
@@ -205,7 +189,7 @@ class ModelSuite:
             variable.assign(tf.zeros_like(variable))
         expected = model(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
-        weights.read(run, fresh)
+        weights.read_weights(run, fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made no new ones.
         assert list(map(id, model.trainable_variables)) == variables != []

@@ -87,16 +87,16 @@ def complaint(words: Sequence[str]) -> str:
 
 def _complaint_of_command(words: Sequence[str]) -> str:
     package = commands.__name__
-    if words and words[0] in commands.packages():
-        package, words = commands.packages()[words[0]], words[1:]
-    if not words or words[0] not in commands.names(package):
+    if words and words[0] in commands.list_packages():
+        package, words = commands.list_packages()[words[0]], words[1:]
+    if not words or words[0] not in commands.list_commands(package):
         return '' if words in (['--version'], ['--help'], []) else 'no such command'
     if words[0] == 'train' and '--help' not in words:
         return _complaint_of_training(words[1], words[2:])
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(errors):
-            commands.parser(words[0], package).parse_args(words[1:])
+            commands.make_parser(words[0], package).parse_args(words[1:])
     except SystemExit as end:
         return errors.getvalue() if end.code else ''
     return ''

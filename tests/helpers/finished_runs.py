@@ -1,6 +1,7 @@
 """What tests of trainings and predictions do with runs, of either collection."""
 
 import contextlib
+import csv
 import gzip
 import io
 import json
@@ -45,6 +46,12 @@ def write_info(model_dir, info):
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
 
 
+def read_ranking(path):
+    """Reads a CSV of rankings: the order of configurations, as text, by ID."""
+    with open(path, newline='', encoding='utf-8') as stream:
+        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
+
+
 def csv_of(model_dir):
     """Reads the CSV that the training of a run wrote."""
     return next(model_dir.parent.glob('results_*.csv')).read_text()
@@ -70,7 +77,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
     Returns:
         What `train` raised, which is `seen`.
     """
-    write = checkpoints.write
+    write = checkpoints.write_state_file
 
     def stop(path, arrays, described):
         write(path, arrays, described)
@@ -78,7 +85,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
             raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, 'write', stop)
+        patch.setattr(checkpoints, 'write_state_file', stop)
         with pytest.raises(seen) as caught:
             train()
     return caught.value

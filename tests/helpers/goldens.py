@@ -10,16 +10,19 @@ from tests.helpers import places
 _FOLDER = places.SHARED / 'parity'
 
 
+LOSSES = _FOLDER / 'losses.npz'
+
+
 def parameters(task):
     """Keywords of a fixture of a task's files, or of one that `read` skips."""
-    files = sorted(_FOLDER.glob(f'{task}_*.npz')) or [None]
-    return {'params': files, 'ids': lambda path: path.stem if path else 'missing'}
+    files = sorted(_FOLDER.glob(f'{task}_*.npz')) or [_FOLDER / 'missing']
+    return {'params': files, 'ids': lambda path: path.stem}
 
 
 def read(path):
     """Returns the arrays of a file by name."""
-    if path is None:
-        pytest.skip(f'no goldens: {_FOLDER} is missing')
+    if not path.exists():
+        pytest.skip(f'no goldens: {path} is missing')
     return dict(np.load(path))
 
 

@@ -19,11 +19,11 @@ def node(opcode, dims=(), layout=None, dtype='f32', root=False, **columns):
     layout = range(len(dims) - 1, -1, -1) if layout is None else layout
     features[134 : 134 + len(dims)] = layout
     for name, value in columns.items():
-        features[_CONVOLUTION[name]] = value
+        features[CONVOLUTION[name]] = value
     return opcode, features
 
 
-_CONVOLUTION = {
+CONVOLUTION = {
     'input_batch': 93,
     'input_feature': 94,
     'kernel_input': 99,
@@ -33,14 +33,7 @@ _CONVOLUTION = {
 }
 
 # A matrix product [rows, depth] x [depth, columns], as the TPU has it.
-PRODUCT = dict(
-    input_batch=0,
-    input_feature=1,
-    kernel_input=0,
-    kernel_output=1,
-    output_batch=0,
-    output_feature=1,
-)
+PRODUCT = dict(zip(CONVOLUTION, (0, 1, 0, 1, 0, 1)))
 
 
 def configs(*bounds):
@@ -60,7 +53,7 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
     return records.TileRecord(
         graph_id=graph_id,
         node_feat=np.stack([features for _, features in nodes]),
-        node_opcode=np.int32(schema.opcode_numbers(op for op, _ in nodes)),
+        node_opcode=np.int32(schema.find_opcode_numbers(op for op, _ in nodes)),
         edge_index=np.array(edges, np.int32).reshape(-1, 2),
         config_feat=config_feat,
         config_runtime=np.arange(1, count + 1) if runtimes is None else runtimes,

@@ -71,7 +71,7 @@ def tile_file(*modules):
 def good_tile(name='fusion.1', fingerprint=0xAB, times=(5, 7, 9)):
     """Makes a usable tile module; the first run is the default one."""
     runs = [
-        tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8])
+        tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8 * i])
         for i, time in enumerate(times)
     ]
     return tuning(chain(name), runs, fingerprint)

@@ -5,6 +5,7 @@ Independent of `baselines.hlo`: Python integers, one instruction at a time.
 
 import numpy as np
 
+_WINDOW = 'size stride padding_low padding_high window_dilation base_dilation'
 _TYPES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 15, 18, 13, 14, 17]
 
 
@@ -38,14 +39,7 @@ def row(instruction, root_id, pad=0):
     numbers += aggregated(shape.dimensions, 6, pad)
     numbers += [len(shape.tuple_shapes), i.parameter_number]
     numbers += fitted(i.dimensions, 6, pad)
-    for field in (
-        'size',
-        'stride',
-        'padding_low',
-        'padding_high',
-        'window_dilation',
-        'base_dilation',
-    ):
+    for field in _WINDOW.split():
         numbers += aggregated([getattr(d, field) for d in window], 6, pad)
     numbers += fitted(reversal, 6, pad)
     numbers += [reversal.count(True), reversal.count(False)]

@@ -10,7 +10,7 @@ from baselines.data.layout import records as layout_records
 from baselines.hlo import schema
 
 
-def make_program(
+def make_record(
     rng: np.random.Generator,
     graph_id: str = 'program_0',
     nodes: int = 9,
@@ -46,13 +46,13 @@ def make_program(
     return layout_records.LayoutRecord(**fields)
 
 
-def make_programs(
+def make_records(
     count: int, seed: int = 0, **kwargs
 ) -> list[layout_records.LayoutRecord]:
     """Makes programs of different sizes, named so that order is clear."""
     rng = np.random.default_rng(seed)
     return [
-        make_program(
+        make_record(
             rng,
             graph_id=f'program_{i:03d}',
             nodes=int(rng.integers(6, 20)),
@@ -88,7 +88,7 @@ def two_dots() -> layout_records.LayoutRecord:
     ):
         configs[config, 0, :2] = written
         configs[config, 1, 6:8] = read
-    return make_program(
+    return make_record(
         np.random.default_rng(0),
         node_feat=features,
         node_opcode=np.array(

@@ -34,7 +34,7 @@ def train(root, **changes):
 
 def training_program(number):
     """Makes a program of the training split, of 17 to 39 different configurations."""
-    return layout_files.make_program(
+    return layout_files.make_record(
         np.random.default_rng(number), f'program_{number}', nodes=NODES, configs=40
     )
 
@@ -60,7 +60,7 @@ def programs(count, seed, configs=40, **changes):
     """Makes programs 0, 1, ... of 12 to 14 nodes."""
     rng = np.random.default_rng(seed)
     return [
-        layout_files.make_program(
+        layout_files.make_record(
             rng, f'program_{i}', nodes=NODES + i % 3, configs=configs, **changes
         )
         for i in range(count)

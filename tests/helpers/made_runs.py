@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from baselines.core import registry
 from baselines.data import raw as raw_lib
+from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
@@ -20,23 +21,15 @@ from baselines.scoring import scorer
 from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
-from tests.helpers.hlo_modules import tile_run
+from tests.helpers import layout_files
 
 KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4, "num_gnns": 1}'
 _LAYOUT_KWARGS = {'hidden_dim': 8, 'num_gnns': 1, 'mlp_layers': 1}  # of ResModel
 
 
-def kernel(name, times, fingerprint=1, **changes):
-    """Makes a module of len(times) runs, each with another kernel bound."""
-    all_runs = [
-        tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8 * i])
-        for i, time in enumerate(times)
-    ]
-    return hlo_modules.tuning(hlo_modules.chain(name), all_runs, fingerprint, **changes)
-
-
-FIRST = kernel('fusion.1', [40, 10, 20], 0xA)
-SECOND = kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
+FIRST = hlo_modules.good_tile('fusion.1', 0xA, [40, 10, 20])
+_TIMES = [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4]
+SECOND = hlo_modules.good_tile('copy.2', 0xB, _TIMES)
 
 
 def kernel_records(modules, pad):
@@ -58,7 +51,7 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
     table = tile_table.TileTable(store, ['estimate']) if estimate else None
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
-    model_class = registry.model_class('EarlyJoinSAGE', 'tile')
+    model_class = registry.find_model_class('EarlyJoinSAGE', 'tile')
     model = scorer.make_model(
         lookup.TASKS['tile'], model_class, json.loads(KWARGS), 2, num_ops, normalizer
     )
@@ -84,24 +77,16 @@ def _write_run(folder, model, info):
 
 def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     """Writes a run of a layout model with random weights; returns its directory."""
-    node = np.zeros((2, 140), np.float32)
-    node[1] = 50  # every column is kept
-    config_feat = np.zeros((2, 18), np.float32)
-    config_feat[1] = 5
-    normalizer = normalizer_lib.Normalizer(
-        node_used=np.full(140, True),
-        node_min=node[0],
-        node_max=node[1],
-        config_used=np.full(18, True),
-        config_min=config_feat[0] - 1,
-        config_max=config_feat[1],
-    )
+    program = layout_files.make_record(np.random.default_rng(0), nodes=40)
+    store = layout_store.LayoutStore.from_records('here', [program])
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    assert normalizer.node_used.all() and normalizer.config_used.all()
     tf.keras.utils.set_random_seed(0)
     task = lookup.TASKS['layout']
     kwargs = _LAYOUT_KWARGS if kwargs is None else kwargs
     args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
     args.update(source='xla', search='random', keep_nodes=5000)
     info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}
-    model_class = registry.model_class(model, 'layout', code)
+    model_class = registry.find_model_class(model, 'layout', code)
     made = scorer.make_model(task, model_class, kwargs, 2, 121, normalizer)
     return _write_run(folder, made, {**info, **changes})

@@ -31,8 +31,8 @@ def parsed(*words, kind=config.TileConfig):
     """Reads settings as a script of its own would from the command line."""
     values = flags.FlagValues()
     scripts.define_flags(kind, values=values)
-    values(['script', *scripts.as_absl(words, values)])
-    return scripts.from_flags(kind, values)
+    values(['script', *scripts.rewrite_negations(words, values)])
+    return scripts.read_flags(kind, values)
 
 
 def is_option_text(about):

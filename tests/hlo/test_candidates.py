@@ -57,9 +57,8 @@ def test_a_wrong_candidate_is_named(kind, candidate, word):
 
 
 def _refused(tuning, given, kind, *words):
-    refusals.assert_refused(
-        lambda: candidates.tuning_data(tuning, given, kind), '--candidates: ', *words
-    )
+    make = lambda: candidates.tuning_data(tuning, given, kind)
+    refusals.assert_refused(make, '--candidates: ', *words)
 
 
 def test_files_of_candidates(tmp_path):

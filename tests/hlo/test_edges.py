@@ -48,10 +48,8 @@ def test_errors_name_computation_and_instruction(instruction, word):
         computation(dict(name='bad\n', id=5, **instruction), name='main', id=2),
         computation(id=3, root_id=44),
     )
-    refusals.assert_refused(
-        lambda: graph.extract_graph(module),
-        *("computation 'main', instruction 'bad\\n': ", word),
-    )
+    place = "computation 'main', instruction 'bad\\n': "
+    refusals.assert_refused(lambda: graph.extract_graph(module), place, word)
 
 
 @given(st.data())
@@ -83,6 +81,6 @@ def test_any_valid_module_gives_the_edges_of_the_rules(data):
     ],
 )
 def test_segments_end_at_marked_computations(names, sizes, expected):
-    splits = graph.node_splits(names, sizes)
+    splits = graph.find_splits(names, sizes)
     assert splits.dtype == np.int64
     assert splits.tolist() == expected

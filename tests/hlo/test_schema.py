@@ -30,5 +30,5 @@ def test_positions():
 
 def test_numbers_of_opcodes():
     assert len(schema.OPCODES) == 120 and schema.OPCODES[-1] == 'tan'
-    found = schema.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
+    found = schema.find_opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
     assert found == [1, 26, 0, 0, 120]

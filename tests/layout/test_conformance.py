@@ -16,7 +16,7 @@ class LayoutTask(conformance.Task):
     num_ops = 10
 
     def models(self):
-        return registry.models('layout')
+        return registry.find_models('layout')
 
     def make_pieces(self):
         def program(seed, **sizes):
@@ -47,7 +47,7 @@ def _task(tmp_path_factory):
     return LayoutTask(tmp_path_factory.mktemp('layout_models'))
 
 
-@pytest.mark.parametrize('name', conformance.parameters(registry.models('layout')))
+@pytest.mark.parametrize('name', conformance.parameters(registry.find_models('layout')))
 class TestLayoutModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name):

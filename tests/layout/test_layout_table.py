@@ -9,10 +9,8 @@ from tests.helpers import layout_files
 
 
 @pytest.fixture(name='store', scope='module')
-def _store(tmp_path_factory):
-    root = tmp_path_factory.mktemp('table')
-    layout_files.write_split(root / 'train', [layout_files.two_dots()])
-    return store_lib.LayoutStore.open(str(root / 'train'), str(root / 'cache'))
+def _store():
+    return store_lib.LayoutStore.from_records('here', [layout_files.two_dots()])
 
 
 def test_two_dots(store):
@@ -61,7 +59,7 @@ def test_chosen_columns_and_rows(store, monkeypatch):
 @pytest.mark.parametrize('vectors', [3, 100])  # found by marks, and by sorting
 def test_assignments(vectors):
     codes = np.array([[0, vectors - 1], [1, vectors - 1]], np.uint8)
-    node, code, assigned = layout_table.assignments(codes, vectors)
+    node, code, assigned = layout_table.find_assignments(codes, vectors)
     # Of the first instruction two vectors, of the second the last one.
     assert node.tolist() == [0, 0, 1]
     assert code.tolist() == [0, 1, vectors - 1]

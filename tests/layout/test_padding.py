@@ -13,11 +13,11 @@ def _products(arrays, chosen, *operands):
     """Of chosen nodes; operands are the inputs and the kernels of all nodes."""
     exist = np.ones(len(arrays.op), bool)
     found = [shapes.Operand(np.array(nodes), exist) for nodes in operands]
-    return padding.products(arrays, found, np.array(chosen))
+    return padding.count_products(arrays, found, np.array(chosen))
 
 
 def _padded(products, *fastest):
-    return padding.padded(products, np.array([0]), np.array([fastest])).item()
+    return padding.pad_work(products, np.array([0]), np.array([fastest])).item()
 
 
 def test_images():
@@ -80,10 +80,10 @@ def test_shares_are_of_multiply_adds():
 def test_layouts_that_are_left_out_are_row_major():
     dims = np.array([[[8, 4, 2, 0, 0, 0], [5, 0, 0, 0, 0, 0], [0] * 6]])
     vectors = np.full((1, len(schema.LAYOUT)), -1)
-    [fastest] = padding.fastest_dimensions(vectors, dims)
+    [fastest] = padding.read_fastest_dimensions(vectors, dims)
     assert fastest.tolist() == [[2, 1], [0, -1], [-1, -2]]
     vectors[0, [0, 1, 6]] = 0, 2, 0
-    [fastest] = padding.fastest_dimensions(vectors, dims)
+    [fastest] = padding.read_fastest_dimensions(vectors, dims)
     assert fastest.tolist() == [[0, 2], [0, -1], [-1, -2]]
 
 
@@ -91,7 +91,9 @@ def test_padding_of_the_fastest_dimensions():
     """8 x 100 with the second dimension fastest, and the other way round."""
     dims = np.array([[[8.0, 100, 0, 0, 0, 0]] * 3])
     fastest = np.array([[[1, 0], [0, 1], [-1, -1]]])
-    [effects] = padding.effects(fastest, dims, np.full([1, 3, 2], -9)).reshape(1, 3, -1)
+    [effects] = padding.get_effects(fastest, dims, np.full([1, 3, 2], -9)).reshape(
+        1, 3, -1
+    )
     np.testing.assert_allclose(effects[0, 2:4], np.log([128 / 100, 1]), rtol=1e-5)
     # 128 / 8 counts as 4.
     np.testing.assert_allclose(effects[1, 2:4], np.log([4, 104 / 100]), rtol=1e-5)

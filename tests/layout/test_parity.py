@@ -1,8 +1,5 @@
 """ResModel gives the published numbers in each of its modes."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,22 +11,14 @@ from tests.helpers import goldens
 from tests.helpers import layout_programs
 
 
-class _Golden(NamedTuple):
-    """A published model, its graph and labels, and what came out of them."""
-
-    values: Mapping[str, np.ndarray]
-    model: tf.keras.Model
-    graph: Any
-    labels: tf.Tensor
-
-
 @pytest.fixture(scope='module', **goldens.parameters('layout'))
 def golden(request):
+    """(values, the published model, its graph, the labels)."""
     values = goldens.read(request.param)
     graph, labels = _graph(values)
     num_configs, configs = int(values['num_configs']), values['scores'].shape[1]
     model = goldens.model(values, models, num_configs, graph, configs)
-    return _Golden(values, model, graph, labels)
+    return values, model, graph, labels
 
 
 def _program(golden, j):
@@ -60,21 +49,19 @@ def _graph(golden):
 
 
 def test_graph_is_the_published_one(golden):
-    values = golden.values
-    batch = len(values['scores'])
-    goldens.assert_close(golden.labels, values['labels'])
+    values, _, graph, labels = golden
+    goldens.assert_close(labels, values['labels'])
+    selected = [values[f'selected_{j}'] for j in range(len(values['scores']))]
     np.testing.assert_array_equal(
-        golden.graph.node_sets['op']['selected'],
-        np.concatenate([values[f'selected_{j}'] for j in range(batch)]),
+        graph.node_sets['op']['selected'], np.concatenate(selected)
     )
 
 
 def test_scores_are_the_published_ones(golden):
-    values = golden.values
-    goldens.assert_close(golden.model(golden.graph), values['scores'])
-    whole = golden.model.forward(
-        golden.graph, values['scores'].shape[1], dropout='fullgraph', backprop=False
-    )
+    values, model, graph, _ = golden
+    goldens.assert_close(model(graph), values['scores'])
+    configs = values['scores'].shape[1]
+    whole = model.forward(graph, configs, dropout='fullgraph', backprop=False)
     goldens.assert_close(whole, values.get('fullgraph_scores', values['scores']))
 
 

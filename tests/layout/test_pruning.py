@@ -36,7 +36,7 @@ def test_states_are_the_distinct_joint_codes():
     structure = pruning.Structure.build([_PATH], [2, 4, 4])
     # Nine configurations; 3 x 2 pairs of codes, of which 4 occur.
     codes = np.array([[5, 7], [5, 9], [6, 7], [8, 9]] * 2 + [[5, 7]])
-    last = structure.states(codes)[2]
+    last = structure.find_states(codes)[2]
     joint = structure.group[2][2]
     np.testing.assert_array_equal(last.counts, [3, 2, 4])
     np.testing.assert_array_equal(last.of_config[joint], [0, 1, 2, 3, 0, 1, 2, 3, 0])

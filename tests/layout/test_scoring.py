@@ -24,7 +24,7 @@ class _Comparing:
 def test_lists_are_averaged():
     program = layout_programs.random_program(0, configs=300)
     expected, times = np.zeros(300), np.zeros(300)
-    for cut in tile_scoring.list_cuts(300):
+    for cut in tile_scoring.cut_into_lists(300):
         expected[cut] += program.runtimes[cut] - program.runtimes[cut].mean()
         times[cut] += 1
     scores = scoring.ForwardScorer(_Comparing()).score(program)

@@ -20,7 +20,7 @@ def test_the_input_of_a_convolution_has_its_batch():
         ('parameter', (2, 9, 9, 5)),
         ('convolution', (2, 9, 9, 7)),
     )
-    operands = shapes.operands(arrays, np.array([2, 2]), np.array([0, 1]))
+    operands = shapes.find_operands(arrays, np.array([2, 2]), np.array([0, 1]))
     assert arrays.elements[:2].tolist() == [315, 810]
     assert arrays.bytes[:2].tolist() == [4 * 315, 4 * 810]
     assert [node[2] for node, _ in operands] == [1, 0]

@@ -18,7 +18,10 @@ class _Gate(tf.keras.layers.Layer):
 
 
 class GatedPool(tf.keras.Model):
-    """Gated messages on nodes that know their configuration; [n, c, d] throughout."""
+    """Gated messages on nodes that know their configuration; [n, c, d] throughout.
+
+    It needs the number of configurations as a Python number, and has a moving mean.
+    """
 
     def __init__(self, num_configs, num_ops, width=12, rounds=2):
         super().__init__()
@@ -26,13 +29,13 @@ class GatedPool(tf.keras.Model):
         self.opcodes = tf.keras.layers.Embedding(num_ops, width)
         self.start = tf.keras.layers.Dense(width, activation='relu')
         self.gates = [_Gate(width) for _ in range(rounds)]
-        self.norm = tf.keras.layers.LayerNormalization()
+        self.norm = tf.keras.layers.BatchNormalization(momentum=0.5)
         self.score = tf.keras.layers.Dense(1)
 
     def call(self, graph, training=False):
-        return self.forward(graph, self.num_configs)
+        return self.forward(graph, self.num_configs, training)
 
-    def forward(self, graph, num_configs):
+    def forward(self, graph, num_configs, training=False):
         batch = graph.node_sets['g'].sizes.shape[0]
         ops = graph.node_sets['op']
         configs = graph.node_sets['config']['feats']
@@ -41,12 +44,12 @@ class GatedPool(tf.keras.Model):
             graph, tfgnn.SOURCE, edge_set_name='g_op', feature_value=configs
         )
         nodes = tf.concat([self.opcodes(ops['op']), ops['feats']], axis=-1)
-        nodes = tf.repeat(nodes[:, tf.newaxis], num_configs, axis=1)
+        nodes = tf.stack([nodes] * num_configs, axis=1)
         x = self.start(tf.concat([nodes, on_ops], axis=-1))
         feed = implicit.AdjacencyMultiplier(graph, 'feed')
         average = (feed + feed.transpose()).add_eye().normalize_symmetric()
         for gate in self.gates:
-            x = self.norm(x + gate(average @ x))
+            x = self.norm(x + gate(average @ x), training=training)
         pooled = tfgnn.pool(
             graph,
             tfgnn.SOURCE,
@@ -55,29 +58,3 @@ class GatedPool(tf.keras.Model):
             feature_value=x,
         )
         return tf.squeeze(self.score(pooled), axis=-1)
-
-
-class Stacked(tf.keras.Model):
-    """Needs the number of configurations as a Python number; has a moving mean."""
-
-    def __init__(self, num_configs, num_ops):
-        super().__init__()
-        self.num_configs = num_configs
-        self.opcodes = tf.keras.layers.Embedding(num_ops, 4)
-        self.norm = tf.keras.layers.BatchNormalization(momentum=0.5)
-        self.score = tf.keras.Sequential(
-            [tf.keras.layers.Dense(8, activation='relu'), tf.keras.layers.Dense(1)]
-        )
-
-    def call(self, graph, training=False):
-        return self.forward(graph, self.num_configs, training)
-
-    def forward(self, graph, num_configs, training=False):
-        batch = graph.node_sets['g'].sizes.shape[0]
-        members = implicit.AdjacencyMultiplier(graph, 'g_op').transpose()
-        pooled = members @ self.opcodes(graph.node_sets['op']['op'])
-        pooled = tf.stack([pooled] * num_configs, axis=1)
-        configs = graph.node_sets['config']['feats']
-        configs = tf.stack(tf.split(configs, [num_configs] * batch, axis=0), axis=0)
-        x = tf.concat([pooled, configs], axis=-1)
-        return self.score(self.norm(x, training=training))[:, :, 0]

@@ -23,6 +23,7 @@ from baselines.features import tile_table
 from baselines.scoring import prediction
 from tests.faults import strategies
 from tests.helpers import disks
+from tests.helpers import exported as exported_models
 from tests.helpers import layout_files
 from tests.helpers import made_runs
 from tests.helpers import places
@@ -43,15 +44,7 @@ class _Exported(NamedTuple):
         rng = np.random.default_rng(0)
         if self.task == 'tile':  # 70 nodes x 300 in slices of 8,192 cells
             return tile_records.make_record(rng, nodes=70, configs=300)
-        return layout_files.make_program(rng, 'p', nodes=9, configs=37)
-
-    def inputs(self, record):
-        """The arrays of a graph that the signature takes."""
-        names = ['node_feat', 'node_opcode', 'edge_index', 'config_feat']
-        if self.task == 'layout':
-            names[3:] = ['node_config_ids', 'node_config_feat']
-        kinds = {True: np.float32, False: np.int32}
-        return {n: getattr(record, n).astype(kinds[n[-5:] == '_feat']) for n in names}
+        return layout_files.make_record(rng, 'p', nodes=9, configs=37)
 
 
 @pytest.fixture(name='exported', scope='module', params=['tile', 'layout'])
@@ -97,9 +90,7 @@ def test_raw_features_give_the_scores_of_the_run(exported):
         expected = f'{inputs};config_feat [?, 24];-> scores [?]'
         assert [line.strip() for line in shapes] == expected.split(';')
     record = exported.record()
-    tensors = {k: tf.constant(array) for k, array in exported.inputs(record).items()}
-    model = tf.saved_model.load(exported.folder)
-    scores = model.signatures['serving_default'](**tensors)['scores']
+    scores = exported_models.load(exported.folder)(**exported_models.inputs(record))
     expected = exported.predictor.score_record(record)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5 * np.ptp(expected))
 
@@ -113,14 +104,8 @@ def test_computed_columns_are_an_input(tmp_path, capsys):
     [record] = made_runs.kernel_records([made_runs.FIRST], 0)
     store = tile_store.TileStore.from_records('kernel', [record])
     table = tile_table.TileTable(store, ['estimate']).rows(np.arange(3))
-    kinds = {'node_opcode': np.int32, 'edge_index': np.int32}
-    inputs = {
-        name: tf.constant(getattr(record, name).astype(kinds.get(name, np.float32)))
-        for name in ('node_feat', 'node_opcode', 'edge_index', 'config_feat')
-    }
-    model = tf.saved_model.load(str(tmp_path / 'served'))
-    score = model.signatures['serving_default']
-    found = score(config_table=tf.constant(table), **inputs)['scores']
+    score = exported_models.load(tmp_path / 'served')
+    found = score(config_table=table, **exported_models.inputs(record))
     expected = prediction.load(model_dir, prediction.Options('x', 'x'))
     np.testing.assert_allclose(found, expected.score_record(record), atol=1e-5)
 
@@ -149,23 +134,19 @@ _REFUSED = {
 
 @pytest.mark.slow
 def test_inputs_of_other_sizes_are_refused_by_name(exported):
-    inputs = exported.inputs(exported.record())
-    model = tf.saved_model.load(exported.folder)
-    score = model.signatures['serving_default']
-    tensors = {name: tf.constant(array) for name, array in inputs.items()}
-    assert np.isfinite(score(**tensors)['scores']).all()
+    inputs = exported_models.inputs(exported.record())
+    score = exported_models.load(exported.folder)
+    assert np.isfinite(score(**inputs)).all()
     for name, change, message in _REFUSED[exported.task]:
-        changed = {**tensors, name: tf.constant(change(inputs[name]))}
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
-            score(**changed)
+            score(**{**inputs, name: change(inputs[name])})
 
     @settings(suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(sorted(inputs)), strategies.ARRAYS)
     def check(name, array):
-        changed = dict(tensors)
+        changed = {**inputs, name: array}
         try:
-            changed[name] = tf.constant(array)
-            scores = score(**changed)['scores']
+            scores = score(**changed)
         except (TypeError, ValueError, tf.errors.InvalidArgumentError):
             return
         configs = [*inputs][-1]  # config_feat, or node_config_feat

@@ -39,6 +39,10 @@ def _runs(home):
     ]
 
 
+def _assert_not_found(name, *words):
+    assert_refused(lambda: finding.find(name), *words)
+
+
 @pytest.mark.parametrize(
     'name, expected',
     [
@@ -72,10 +76,8 @@ def test_the_latest_of_a_task_is_not_the_latest_of_all(home, capsys):
     assert 'model_12345678' in said and 'model_abcd1111' in said
     # Other names are of a run, whatever it is of.
     assert finding.find('1234', 'tile') == [layout]
-    assert_refused(
-        lambda: finding.find('out/tpugraphs_tiles/latest', 'layout'),
-        f'train layout --sample_data --out_dir={home}/out/tpugraphs_tiles',
-    )
+    find = lambda: finding.find('out/tpugraphs_tiles/latest', 'layout')
+    assert_refused(find, f'--sample_data --out_dir={home}/out/tpugraphs_tiles')
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,8 @@ def test_a_name_without_a_folder_is_looked_up_in_one(name, wanted):
 
 def test_one_run_is_wanted(runs):
     assert finding.find_one('latest') == runs[1]
-    assert_refused(
-        lambda: finding.find_one('wide'),
-        "'wide' names 2 runs",
-        'model_abcd1111 (MLP, 2001-09-09 ',
-        'model_abcd0000 (MLP, ',
-    )
+    names = 'model_abcd1111 (MLP, 2001-09-09 ', 'model_abcd0000 (MLP, '
+    assert_refused(lambda: finding.find_one('wide'), "'wide' names 2 runs", *names)
 
 
 def test_runs_that_are_named_repeatedly_are_there_once(runs, home, capsys):
@@ -155,20 +153,14 @@ def test_a_date_that_no_calendar_has_is_that_of_the_file(home):
 
 def test_a_folder_of_several_runs_is_ambiguous(runs, home):
     folder = home / 'out/tpugraphs_tiles'
-    assert_refused(
-        lambda: finding.find(str(folder)),
-        f"'{folder}' names 2 runs",
-        f"'{folder}/latest'",
-    )
+    _assert_not_found(str(folder), f"'{folder}' names 2 runs", f"'{folder}/latest'")
 
 
 def test_an_unknown_name_says_which_there_are(runs, home):
-    assert_refused(
-        lambda: finding.find('none'),
-        *('--dir', f'{home}/out/tpugraphs_tiles', "'none'", 'model_abcd1111 (MLP, '),
-    )
+    words = f'{home}/out/tpugraphs_tiles', "'none'", 'model_abcd1111 (MLP, '
+    _assert_not_found('none', '--dir', *words)
     # Three characters are too few for a hash prefix.
-    assert_refused(lambda: finding.find('abc'), "'abc'")
+    _assert_not_found('abc', "'abc'")
 
 
 def test_a_renamed_model_directory_says_its_name(home):
@@ -176,24 +168,17 @@ def test_a_renamed_model_directory_says_its_name(home):
     make_run(home, '5678')
     (home / 'mine/trees.txt').touch()
     wanted = 'model_1234abcd', 'run_1234abcd.jsonz'
-    assert_refused(lambda: finding.find('mine'), f'{home}/mine', *wanted)
+    _assert_not_found('mine', f'{home}/mine', *wanted)
     os.remove(home / 'run_1234abcd.jsonz')
-    assert_refused(lambda: finding.find('mine'), f'{home}/mine', 'model_<hash>')
+    _assert_not_found('mine', f'{home}/mine', 'model_<hash>')
 
 
 def test_where_there_is_no_run_it_says_how_to_train(home):
     (home / 'empty').mkdir()
     for name in ('latest', 'wide'):
-        assert_refused(
-            lambda name=name: finding.find(name),
-            *(f'{home}/out/tpugraphs_tiles', 'tpugraphs train tile --sample_data'),
-        )
+        folder = f'{home}/out/tpugraphs_tiles'
+        _assert_not_found(name, folder, 'tpugraphs train tile --sample_data')
     for name in ('empty', 'empty/latest', 'none/latest'):
         folder = f'{home}/{name.partition("/")[0]}'
-        assert_refused(
-            lambda name=name: finding.find(name),
-            f'tpugraphs train tile --sample_data --out_dir={folder}',
-        )
-    assert_refused(
-        lambda: finding.find('none/model_1'), *('--dir', f'{home}/none/model_1')
-    )
+        _assert_not_found(name, f'train tile --sample_data --out_dir={folder}')
+    _assert_not_found('none/model_1', '--dir', f'{home}/none/model_1')

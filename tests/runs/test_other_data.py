@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines.scoring import measuring
 from baselines.scoring import prediction
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -33,59 +32,46 @@ def _tiles(tmp_path_factory):
     return root, made_runs.make_tile_run(root)
 
 
-@pytest.fixture(name='refused')
-def _refused_by(tmp_path):
-    """Makes sure that a run neither ranks data nor measures on them."""
-
-    def refused(model_dir, data_root, *words):
-        options = prediction.Options(str(data_root), str(tmp_path / 'cache'))
-        output = tmp_path / 'p.csv'
-        refusals.assert_refused(
-            lambda: prediction.write_predictions([model_dir], options, str(output)),
-            *words,
-        )
-        assert not output.exists()
-        predictor = prediction.load(model_dir, options)
-        refusals.assert_refused(lambda: measuring.measure(predictor, 'test'), *words)
-
-    return refused
+def _assert_refused(model_dir, data_root, tmp_path, *words):
+    """Makes sure that a run opens no split of a folder, to rank or to measure it."""
+    options = prediction.Options(str(data_root), str(tmp_path / 'cache'))
+    predictor = prediction.load(model_dir, options)
+    refusals.assert_refused(lambda: predictor.open_split('test'), *words)
 
 
-def test_a_tile_run_on_layout_data(layouts, tiles, refused):
+def test_a_tile_run_on_layout_data(layouts, tiles, tmp_path):
     root = layouts[0] / 'data'
-    refused(tiles[1], root, f'{root}/test: ', '--data_root')
+    _assert_refused(tiles[1], root, tmp_path, f'{root}/test: ', '--data_root')
     root = root / 'xla' / 'random'
-    refused(tiles[1], root, f'{root}/test/program_0.npz: ', 'config_feat')
+    words = f'{root}/test/program_0.npz: ', 'config_feat'
+    _assert_refused(tiles[1], root, tmp_path, *words)
 
 
-def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
+def test_a_layout_run_on_tile_data(layouts, tiles, tmp_path):
     root = tiles[0] / 'data'
-    refused(layouts[1], root, f'{root}/test/program_0_0000.npz: ', 'node_config_ids')
+    words = f'{root}/test/program_0_0000.npz: ', 'node_config_ids'
+    _assert_refused(layouts[1], root, tmp_path, *words)
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
-    refusals.assert_refused(
-        lambda: layout_runs.train(tmp_path, **layout_runs.TINY),
-        f'{root}/xla/random/train/program_0_0000.npz: ',
-    )
+    train = lambda: layout_runs.train(tmp_path, **layout_runs.TINY)
+    refusals.assert_refused(train, f'{root}/xla/random/train/program_0_0000.npz: ')
 
 
 @pytest.mark.parametrize('task', ['tile', 'layout'])
 def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
     rng, op = np.random.default_rng(0), np.array([2, 3, 2, 5, 2], np.int32)
     if task == 'tile':
-        made, make = made_runs.make_tile_run(tmp_path), tile_records.make_record
+        made, files = made_runs.make_tile_run(tmp_path), tile_records
         folder, unit = tmp_path / 'data' / 'test', 'kernels'
-        write = tile_records.write_split
     else:
-        made, make = made_runs.make_layout_run(tmp_path), layout_files.make_program
+        made, files = made_runs.make_layout_run(tmp_path), layout_files
         folder, unit = tmp_path / 'data' / 'xla' / 'random' / 'test', 'programs'
-        write = layout_files.write_split
-    old = make(rng, 'old', nodes=5, node_opcode=op)
+    old = files.make_record(rng, 'old', nodes=5, node_opcode=op)
     others = [
         dataclasses.replace(old, graph_id=name, node_opcode=np.where(op == 5, code, op))
         for name, code in (('known', 0), ('new', 200))
     ]
-    write(folder, [old, *others])
+    files.write_split(folder, [old, *others])
     options = prediction.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
     predictor = prediction.load(made, options)
     store = predictor.open_split('test')

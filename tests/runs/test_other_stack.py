@@ -4,13 +4,13 @@ TPUGRAPHS_OTHER_PYTHON is the Python of an environment with the other one, such 
 .venv312/bin/python; `.ci/run` sets it where it has two.
 """
 
-import csv
 import os
 import subprocess
 import sys
 
 import pytest
 
+from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import places
 from tests.helpers import tile_records
@@ -40,14 +40,9 @@ def _run(python, *arguments):
     return done.stdout
 
 
-def _versions(python):
-    return _run(python, '-c', _PRINT_VERSIONS)
-
-
-_PRINT_VERSIONS = """
-import baselines, tensorflow as tf
-print(tf.__version__)
-"""
+def _version(python):
+    code = 'import baselines, tensorflow as tf; print(tf.__version__)'
+    return _run(python, '-c', code)
 
 
 @pytest.fixture(name='data', scope='module')
@@ -68,7 +63,7 @@ _TRAININGS = {
 @pytest.mark.parametrize('kind', _TRAININGS)
 def test_the_ranking_is_the_same(data, tmp_path, kind, trained_by):
     this, other = sys.executable, _OTHER
-    if _versions(this) == _versions(other):
+    if _version(this) == _version(other):
         pytest.skip('both are the same TensorFlow')
     _run(
         this if trained_by == 'this' else other,
@@ -93,5 +88,4 @@ def _ranking(python, model_dir, data, output):
         *(f'--data_root={data}', f'--cache_dir={output}.cache'),
         *('--split=valid', f'--output={output}'),
     )
-    with open(output, newline='') as stream:
-        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
+    return finished_runs.read_ranking(output)

@@ -1,6 +1,5 @@
 """Our models in the published tree, and models written for that tree in ours."""
 
-import csv
 import importlib
 import inspect
 import json
@@ -8,20 +7,15 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from baselines import config
 from baselines.core import registry
-from baselines.runs import saved
 from baselines.scoring import prediction
-from baselines.training import run_training
 from tests.helpers import conformance
 from tests.helpers import elsewhere
-from tests.helpers import finished_runs
 from tests.helpers import layout_programs
 from tests.helpers import places
 from tests.helpers import tile_graphs
@@ -35,10 +29,10 @@ _ROOT = places.ROOT
 _STUDENT = elsewhere.PUBLISHED_TREE / 'student_models.py'
 
 
-@pytest.fixture(scope='module', name='root')
-def _root(tmp_path_factory):
+@pytest.fixture(name='root')
+def _root(tmp_path):
     """Random splits in which each rule of the scaling makes a difference."""
-    root = tmp_path_factory.mktemp('tile')
+    root = tmp_path / 'tile'
     width = dict(node_features=12, config_features=6)
     train = tile_records.make_records(7, seed=1, **width)
     for record in train:
@@ -62,41 +56,12 @@ def _root(tmp_path_factory):
     return root
 
 
-def _settings(root, out_dir, **changes):
-    fields = dict(out_dir=str(out_dir), results_csv=f'{out_dir}/results.csv', epochs=1)
-    return tile_runs.settings(root, **{**fields, 'batch': 3, **changes})
+@pytest.mark.slow
+def test_our_models_in_the_published_tree(tmp_path):
+    """Tile models score the same there, by `call` and by `forward`, with our weights.
 
-
-def _options(settings, models_file=''):
-    return prediction.Options(
-        settings.data_root, settings.cache_dir, models_file=models_file
-    )
-
-
-def _rows(path):
-    with open(path, newline='') as stream:
-        return dict(csv.reader(stream))
-
-
-class _Published(NamedTuple):
-    """What the published tree makes of our models, and what we do.
-
-    Attributes:
-        scores: of a kernel by model, once with `call`, and once with `forward`.
-        expected: our scores by model.
-        tolerance: by model, what rounding may change.
-        layout: saved layout models, and their variables as loaded there, by name.
+    A process without our code reads the weights of layout models.
     """
-
-    scores: dict[str, np.ndarray]
-    expected: dict[str, np.ndarray]
-    tolerance: dict[str, float]
-    layout: dict[str, tuple[tf.keras.Model, list[np.ndarray]]]
-
-
-@pytest.fixture(scope='module', name='published')
-def _published(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('published')
     rng = np.random.default_rng(0)
     kernel = tile_graphs.random_kernel(
         rng, 6, 5, edges=[(1, 0), (2, 0), (2, 0), (4, 3), (5, 5)]
@@ -113,7 +78,7 @@ def _published(tmp_path_factory):
     )
     expected, tolerance = {}, {}
     # Only the drop-in file travels; models of the zoo stay here.
-    models = registry.models_in(importlib.import_module('baselines.tiles.models'))
+    models = registry.list_models_in(importlib.import_module('baselines.tiles.models'))
     for name in conformance.distinct(models):
         model = models[name](5, tile_graphs.NUM_OPS)
         model(graph)
@@ -121,44 +86,36 @@ def _published(tmp_path_factory):
             variable.assign(rng.normal(0, 0.3, variable.shape))
             inputs[f'{name}_{i}'] = variable.numpy()
         expected[name] = model(graph).numpy()
-        tolerance[name] = rules.rounding(model, graph)
-    np.savez(folder / 'inputs.npz', **inputs)
+        tolerance[name] = rules.bound_error(model, graph)
+    np.savez(tmp_path / 'inputs.npz', **inputs)
     layout = {}
     program, _ = layout_programs.merged([layout_programs.random_program(0)], range(5))
-    for name, model_class in registry.distinct(registry.models('layout')).items():
+    for name, model_class in registry.drop_aliases(
+        registry.find_models('layout')
+    ).items():
         layout[name] = model_class(5, 10)
         layout[name](program)
         # Without the calls, which take seconds to trace.
-        layout[name].save(folder / name, include_optimizer=False, save_traces=False)
+        layout[name].save(tmp_path / name, include_optimizer=False, save_traces=False)
     process = elsewhere.start(
-        ['score_models.py', folder / 'inputs.npz', folder / 'scores.npz', *expected],
-        ['load_models.py', folder, *(folder / name for name in layout)],
-        path=[elsewhere.write_published_tree(folder)],
+        [
+            'score_models.py',
+            tmp_path / 'inputs.npz',
+            tmp_path / 'scores.npz',
+            *expected,
+        ],
+        ['load_models.py', tmp_path, *(tmp_path / name for name in layout)],
+        path=[elsewhere.write_published_tree(tmp_path)],
     )
     elsewhere.finish(process)
-    with np.load(folder / 'scores.npz') as stored:
-        scores = dict(stored)
-    loaded = {}
-    for name, model in layout.items():
-        with np.load(folder / f'{name}.npz') as stored:
-            loaded[name] = model, [stored[key] for key in stored]
-    return _Published(scores, expected, tolerance, loaded)
-
-
-@pytest.mark.slow
-def test_our_models_score_the_same_in_the_published_tree(published):
-    for name, expected in published.expected.items():
+    scores = np.load(tmp_path / 'scores.npz')
+    for name in expected:
         for way in (name, name + '_forward'):
-            tolerance = published.tolerance[name]
-            conformance.assert_close(published.scores[way], expected, tolerance)
-
-
-@pytest.mark.slow
-def test_a_process_without_our_code_reads_the_weights_of_layout_models(published):
-    for model, loaded in published.layout.values():
-        assert len(loaded) == len(model.trainable_variables)
-        for variable, array in zip(model.trainable_variables, loaded):
-            np.testing.assert_array_equal(array, variable.numpy())
+            conformance.assert_close(scores[way], expected[name], tolerance[name])
+    for name, model in layout.items():
+        loaded = np.load(tmp_path / f'{name}.npz')
+        for variable, key in zip(model.trainable_variables, loaded, strict=True):
+            np.testing.assert_array_equal(loaded[key], variable.numpy())
 
 
 _TRAIN = """
@@ -175,72 +132,45 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
 
 saved.save_model = save
 run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
-models = registry.models('layout')
+models = registry.find_models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
 
-# A layout model of a name that the zoo has, too.
-_OWN_GCN = """
 
-class GCN(Tiny):
-    pass
-"""
-
-
-@pytest.fixture(scope='module', name='copy')
-def _copy(root, tmp_path_factory):
-    """(settings, process): a training in a copy of ours with other models.py."""
-    repo = tmp_path_factory.mktemp('repo')
+@pytest.mark.slow
+def test_models_of_the_published_tree_copied_over_ours(root, tmp_path):
+    repo = tmp_path / 'repo'
     shutil.copytree(_ROOT / 'baselines', repo / 'baselines')  # with its bytecode
     shutil.copy(_STUDENT, repo / 'baselines' / 'tiles' / 'models.py')
     foreign = pathlib.Path(tiny_layout_models.__file__).read_text(encoding='utf-8')
-    (repo / 'baselines' / 'layout' / 'models.py').write_text(foreign + _OWN_GCN)
-    settings = _settings(
+    (repo / 'baselines' / 'layout' / 'models.py').write_text(
+        foreign + '\n\nclass GCN(Tiny):\n    pass\n'  # the zoo has the name, too
+    )
+    out = tmp_path / 'out'
+    settings = tile_runs.settings(
         root,
-        tmp_path_factory.mktemp('out'),
         model='GatedPool',
         model_kwargs_json='{"rounds": 1, "width": 6}',
+        epochs=1,
+        batch=3,
+        out_dir=str(out),
+        results_csv=f'{out}/results.csv',
     )
-    process = subprocess.Popen(
-        [sys.executable, '-c', _TRAIN, json.dumps(config.to_json(settings))],
-        cwd=repo,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    yield settings, process
-    process.kill()
-    process.wait()
-
-
-@pytest.mark.slow
-def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monkeypatch):
-    assert copy  # trains meanwhile
-    monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
-    settings = _settings(root, tmp_path, model='Stacked', models_file=str(_STUDENT))
-    model_dir = run_training.train(settings)
-    output = str(tmp_path / 'again.csv')
-    prediction.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
-    rows = _rows(output)
-    assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
-    with pytest.raises(ValueError, match='Stacked.*--models_file'):
-        prediction.write_predictions([model_dir], _options(settings), output)
-
-
-@pytest.mark.slow
-def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
-    settings, process = copy
-    printed = elsewhere.finish(process)
-    assert str(_ROOT) not in printed
+    words = [sys.executable, '-c', _TRAIN, json.dumps(config.to_json(settings))]
+    done = subprocess.run(words, cwd=repo, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert str(_ROOT) not in done.stdout + done.stderr
     # The zoo stays, but for a model of a name that the file has.
-    assert 'GCN is baselines.layout.models next to baselines.layout.zoo.' in printed
+    assert 'GCN is baselines.layout.models next to baselines.layout.zoo.' in done.stdout
     # The same file, not copied over but named, gives the same ranking.
-    [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
-    output = str(tmp_path / 'ours.csv')
-    prediction.write_predictions(
-        [str(model_dir)], _options(settings, str(_STUDENT)), output
-    )
-    assert _rows(output) == _rows(settings.results_csv)
+    [model_dir] = map(str, out.glob('model_*'))
+    folders, output = (settings.data_root, settings.cache_dir), tmp_path / 'again.csv'
+    options = prediction.Options(*folders, models_file=str(_STUDENT))
+    prediction.write_predictions([model_dir], options, str(output))
+    assert output.read_text() == (out / 'results.csv').read_text()
+    assert output.read_text().count('\n') == 1 + 5
+    with pytest.raises(ValueError, match='GatedPool.*--models_file'):
+        prediction.load(model_dir, prediction.Options(*folders))
 
 
 @pytest.mark.parametrize('task', ['tiles', 'layout'])
@@ -248,7 +178,7 @@ def test_our_drop_in_files_import_little(task):
     path = _ROOT / 'baselines' / task / 'models.py'
     package = importable.PACKAGE.replace('tiles', task)
     allowed = {*sys.stdlib_module_names, 'tensorflow', 'tensorflow_gnn'}
-    names = {name for _, name in importable.required(str(path), package)}
+    names = {name for _, name in importable.list_imports(str(path), package)}
     others = {name for name in names if name.partition('.')[0] not in allowed}
     assert others <= {f'{importable.PACKAGE}.implicit'}
 

@@ -22,7 +22,7 @@ _COLLECTIONS = [
 
 @pytest.mark.parametrize('collection', _COLLECTIONS)
 def test_lists_have_1000_configurations_of_every_graph(collection):
-    lists = published.validation_lists(collection)
+    lists = published.read_validation_lists(collection)
     assert len(lists) == (7 if 'xla' in collection else 20)
     for numbers in lists.values():
         assert numbers.shape == (1000,) and numbers.min() >= 0
@@ -35,7 +35,7 @@ _CODE = tiny_layout_models.__file__
 
 def _program(name, seed=0, configs=12):
     rng = np.random.default_rng(seed)
-    return layout_files.make_program(rng, name, nodes=6, configs=configs)
+    return layout_files.make_record(rng, name, nodes=6, configs=configs)
 
 
 def test_a_split_with_some_configurations():
@@ -72,7 +72,7 @@ def _evaluate(root, *words):
 @pytest.mark.slow
 def test_the_published_protocol_is_the_default_of_its_graphs(root, monkeypatch, capsys):
     lists = {'a': np.array([5, 2, 9, 2]), 'b': np.array([0, 7, 1])}
-    monkeypatch.setattr(published, 'validation_lists', lambda collection: lists)
+    monkeypatch.setattr(published, 'read_validation_lists', lambda collection: lists)
     code, path = _evaluate(root)
     printed = capsys.readouterr().out
     assert code == 0
@@ -113,6 +113,6 @@ def test_graphs_that_are_not_published(root, monkeypatch, capsys):
     refusals.assert_refused(lambda: measure('x'), "protocol 'x'")
     refusals.assert_refused(lambda: measure('published'), 'protocol=published')
     lists = {'a': np.array([5, 12]), 'b': np.array([0]), 'c': np.array([0])}
-    monkeypatch.setattr(published, 'validation_lists', lambda collection: lists)
+    monkeypatch.setattr(published, 'read_validation_lists', lambda collection: lists)
     assert measure('')['protocol'] == 'all'  # c is not there
     refusals.assert_refused(lambda: measure('published'), 'a has 12 ')

@@ -26,7 +26,7 @@ def _layer(units):
 
 def test_what_fits_is_made(model_dir):
     options = {'dim': 64, 'names': ['x', None, 2.5]}
-    with registry.limited(weights.size_limit(model_dir, options)):
+    with registry.limit_size(weights.compute_size_limit(model_dir, options)):
         assert _layer(1000).shape == (1, 1000)
 
 
@@ -46,7 +46,7 @@ def _layers():
 )
 def test_what_is_far_larger_is_not(model_dir, make, options):
     with pytest.raises(ValueError, match='far larger'):
-        with registry.limited(weights.size_limit(model_dir, options)):
+        with registry.limit_size(weights.compute_size_limit(model_dir, options)):
             make()
     assert _layer(1).shape == (1, 1)
 
@@ -101,5 +101,5 @@ def test_the_flag_of_options_is_named_only_where_it_was_given():
         with pytest.raises(
             ValueError, match="AttributeError: .*'absent' .*line"
         ) as caught:
-            registry.construct(Broken, 2, 3, kwargs, {}, fail)
+            registry.construct_model(Broken, 2, 3, kwargs, {}, fail)
         assert str(caught.value).startswith(start)

@@ -11,7 +11,6 @@ from baselines.evaluation import ensembles
 from baselines.runs import run_files
 from baselines.scoring import measuring
 from baselines.scoring import prediction
-from baselines.training import run_training
 from tests.helpers import finished_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
@@ -52,14 +51,9 @@ def _root(tmp_path_factory):
     return root
 
 
-def _settings(root, out, **changes):
-    fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
-    changes = {**fields, **changes, 'out_dir': str(root / out)}
-    return tile_runs.settings(root, **changes)
-
-
 def _train(root, out, **changes):
-    return finished_runs.quietly(run_training.train, _settings(root, out, **changes))
+    fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
+    return tile_runs.train(root, **{**fields, **changes, 'out_dir': str(root / out)})
 
 
 @pytest.fixture(name='plain', scope='module')
@@ -101,9 +95,7 @@ def test_each_program_validates_once(folded, data):
         for programs, seed in ((_TRAIN, 0), (_VALID, 1))
         for kernel in _kernels(programs, seed)
     )
-    programs = [
-        {families.program_of_kernel(graph_id) for graph_id in ids} for ids in found
-    ]
+    programs = [{families.find_program(graph_id) for graph_id in ids} for ids in found]
     # By size: 1 alone, then 2, 3, 4 of two kernels each, then 5, to the first of two.
     assert programs == [{'net_1', 'other_5'}, {'net_2', 'net_3', 'net_4'}]
 
@@ -119,11 +111,6 @@ def test_evaluation_is_on_the_fold(folded, data):
 # Ensembles --------------------------------------------------------------------
 
 
-def _rows(path):
-    with open(path, newline='') as stream:
-        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
-
-
 def test_an_ensemble_ranks_by_the_mean(
     plain, folded, data, run_command, tmp_path, capsys
 ):
@@ -136,13 +123,13 @@ def test_an_ensemble_ranks_by_the_mean(
         predictor = prediction.load(model_dir, data)
         store = predictor.open_split('test')
         scores.append(dict(zip(store.graph_ids, predictor.score(store))))
-    for graph_id, order in _rows(output).items():
+    for graph_id, order in finished_runs.read_ranking(output).items():
         one, two = (s[graph_id.rpartition(':')[2]] for s in scores)
-        mean = (ensembles.min_max(one) + ensembles.min_max(two)) / 2
+        mean = (ensembles.scale_to_range(one) + ensembles.scale_to_range(two)) / 2
         assert order == ';'.join(map(str, np.argsort(mean, kind='stable')[:5]))
     # Of folds, too.
     assert run_command('ensemble', '--dirs', *folded, '--output', output) == 0
-    assert len(_rows(output)) == 3
+    assert len(finished_runs.read_ranking(output)) == 3
 
 
 def test_an_ensemble_is_measured_beside_its_members(
@@ -178,7 +165,7 @@ def test_what_is_no_ensemble(plain, folded, run_command, tmp_path, capsys):
     for argv, word in (
         ([plain[0]], 'two or more'),
         ([plain[0], layout_dir], layout_dir),
-        ([*plain, '--weights', '1'], '--weights: 1 '),
+        ([*plain, '--weights', '1'], '--weights'),
         ([*plain, '--evaluate'], 'runtimes'),
         ([*folded, '--split', 'valid'], '--split=test'),
         ([*plain, '--output', tmp_path], f'{tmp_path}'),

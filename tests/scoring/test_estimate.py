@@ -30,25 +30,16 @@ from tpugraphs import commands
 _REAL = places.SHARED / 'real/npz/layout'
 
 
-def _addition():
-    """16 x 256 numbers and as many: whole, and in four tiles of a register."""
-    shape = dict(dims=[16, 256])
-    nodes = [
-        *[hlo_kernels.node('parameter', **shape)] * 2,
-        hlo_kernels.node('add', root=True, **shape),
-    ]
-    configs = hlo_kernels.configs(([1, 1], []), ([2, 2], []))
-    return hlo_kernels.kernel(nodes, [(2, 0), (2, 1)], configs)
-
-
 def test_tiles_are_ranked_by_estimated_time():
-    scores = prediction.load('estimate', prediction.Options()).score_record(_addition())
+    # 16 x 256 numbers and as many: in four tiles of a register, and whole.
+    configs = hlo_kernels.configs(([1, 1], []), ([2, 2], []))
+    record = hlo_kernels.addition([16, 256], configs)
+    scores = prediction.load('estimate', prediction.Options()).score_record(record)
     # Two arrays read and one written at 450 bytes/ns, and 250 ns for each tile.
     moved = 3 * 16 * 256 * 4 / 450
     np.testing.assert_allclose(np.exp(scores), [moved + 1000, moved + 250], rtol=1e-5)
     run = tpugraphs.load('estimate')
     assert repr(run) == '<Run estimate on tile:xla, untrained>'
-    record = _addition()
     [ranked] = run.rank(record)
     assert ranked.order.tolist() == [1, 0]
     wide = np.pad(record.node_feat, [(0, 0), (0, 1)])

@@ -21,7 +21,7 @@ class TileTask(conformance.Task):
     num_ops = tile_graphs.NUM_OPS
 
     def models(self):
-        return registry.models('tiles')
+        return registry.find_models('tiles')
 
     def make_pieces(self):
         rng = np.random.default_rng(0)
@@ -49,9 +49,8 @@ def _task(tmp_path_factory):
 
 
 @pytest.fixture(scope='module', name='graphs')
-def _graphs(tmp_path_factory):
+def _graphs():
     """Kernels in a store, as wide as those of the task after scaling."""
-    folder = tmp_path_factory.mktemp('tile_split')
     records = tile_records.make_records(
         3,
         node_features=tile_graphs.NODE_FEATURES,
@@ -59,12 +58,11 @@ def _graphs(tmp_path_factory):
     )
     for record in records:
         record.node_opcode[:] %= tile_graphs.NUM_OPS
-    tile_records.write_split(folder / 'test', records)
-    store = store_lib.TileStore.open(str(folder / 'test'), str(folder / 'cache'))
+    store = store_lib.TileStore.from_records('here', records)
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 
-@pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
+@pytest.mark.parametrize('name', conformance.parameters(registry.find_models('tiles')))
 class TestTileModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):

@@ -26,8 +26,7 @@ class Split:
 
 
 @pytest.fixture(scope='module', name='split')
-def _split(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('tile')
+def _split():
     rng = np.random.default_rng(0)
     width = dict(node_features=6, config_features=4)
     records = tile_records.make_records(_NUM_KERNELS - 2, **width)
@@ -41,8 +40,7 @@ def _split(tmp_path_factory):
         records.append(tile_records.make_record(rng, name, **sizes, **width))
     for record in records:
         record.node_feat[:, 2] = 5  # constant: the normaliser drops it
-    records = tile_records.write_split(folder / 'train', records)
-    store = store_lib.TileStore.open(str(folder / 'train'), str(folder / 'cache'))
+    store = store_lib.TileStore.from_records('here', records)
     normalizer = normalizer_lib.Normalizer.fit(store)
     return Split(graphs_lib.TileGraphs(store, normalizer), _by_hand(records))
 
@@ -125,7 +123,7 @@ def test_compiled_unpacking_has_one_trace_and_a_static_batch(split):
     one = np.zeros([1, 1], np.int64)
     example = split.graphs.pack(one, one[..., np.newaxis])
 
-    @tf.function(input_signature=graphs_lib.signature_of((example, np.int32(0))))
+    @tf.function(input_signature=graphs_lib.make_signature((example, np.int32(0))))
     def unpack(packed, item):
         graph, labels = graphs_lib.unpack(packed, item, batch, configs=2)
         traces.append(graph.spec)
@@ -160,7 +158,7 @@ _CHOICES = st.lists(st.integers(0, _NUM_KERNELS - 1), min_size=1, max_size=5).ma
 
 @hypothesis.given(kernels=_CHOICES, cells=st.one_of(st.none(), st.integers(1, 200)))
 def test_slices_hold_every_configuration_in_order(split, kernels, cells):
-    packed = split.graphs.scoring_items(kernels, cells)
+    packed = split.graphs.pack_all(kernels, cells)
     expected = np.concatenate([split.kernels[k].configs for k in kernels])
     np.testing.assert_allclose(packed['config_feats'], expected, rtol=1e-6)
     counts = packed['configs_per_kernel']
@@ -190,7 +188,7 @@ def test_slices_hold_every_configuration_in_order(split, kernels, cells):
 def test_chosen_items_hold_the_chosen_configurations(split):
     kernels = np.array([2, 5, 2])
     configs = [np.array([4, 1, 9]), np.array([2]), np.array([0, 0])]
-    packed = _tensors(split.graphs.chosen_items(kernels, configs))
+    packed = _tensors(split.graphs.pack_chosen(kernels, configs))
     for item, (k, chosen) in enumerate(zip(kernels, configs)):
         graph, labels = graphs_lib.unpack(packed, item, batch=1)
         expected, expected_labels = _expected(split, [k], [chosen])

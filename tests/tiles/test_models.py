@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.tiles import models
+from tests.helpers import dense_layers
 from tests.helpers import tile_graphs
 
 _WIDTH = 4
@@ -41,41 +42,16 @@ def _adjacency():
     return a
 
 
-def _run(layer, x, pairs):
-    """(output [nodes, columns, width], its weights after a nudge)."""
-    flat = x.reshape(-1, x.shape[-1])
-    layer(flat, pairs)
-    rng = np.random.default_rng(2)
-    for v in layer.trainable_variables:
-        v.assign(rng.normal(0, 0.5, v.shape))
-    y = layer(flat, pairs).numpy()
-    return y.reshape(*x.shape[:2], -1), [v.numpy() for v in layer.trainable_variables]
-
-
-def _along_nodes(matrix, x):
-    return np.einsum('ij,jch->ich', matrix, x)
-
-
 def test_chebyshev_polynomials(pairs, x):
-    y, weights = _run(models._Chebyshev(_WIDTH, 3), x, pairs)
-    w, b, w_consumers, w_operands, *filters = weights
+    rows = x.reshape(-1, _WIDTH)
+    y, weights = dense_layers.nudged(models._Chebyshev(_WIDTH, 3), rows, pairs)
     sage = models._Messages(_WIDTH)
-    sage(x.reshape(-1, _WIDTH), pairs)
-    sage.set_weights([w, b, w_consumers, w_operands])
-    expected = sage(x.reshape(-1, _WIDTH), pairs).numpy().reshape(x.shape)
-    a = _adjacency() + _adjacency().T
-    scale = np.maximum(a.sum(1), 1) ** -0.5
-    laplacian = -scale[:, None] * a * scale
-    # T_1 = L, T_2 = 2 L^2 - 1, T_3 = 4 L^3 - 3 L.
-    square = laplacian @ laplacian
-    polynomials = [
-        laplacian,
-        2 * square - np.eye(_NODES),
-        4 * square @ laplacian - 3 * laplacian,
-    ]
-    for polynomial, w_k in zip(polynomials, filters):
-        expected = expected + _along_nodes(polynomial, x) @ w_k
-    np.testing.assert_allclose(y, expected, atol=1e-4)
+    sage(rows, pairs)
+    sage.set_weights(weights[:4])
+    expected = sage(rows, pairs).numpy().reshape(x.shape)
+    neighbours = _adjacency() + _adjacency().T
+    expected = expected + dense_layers.chebyshev(neighbours, x, weights[4:])
+    np.testing.assert_allclose(y.reshape(x.shape), expected, atol=1e-4)
 
 
 def _neighbours(i):
@@ -86,7 +62,8 @@ def _neighbours(i):
 
 def test_attention_by_its_formula(pairs, x):
     layer = models._Attention(_WIDTH, heads=2)
-    y, weights = _run(layer, x, pairs)
+    y, weights = dense_layers.nudged(layer, x.reshape(-1, _WIDTH), pairs)
+    y = y.reshape(x.shape)
     by_name = {id(v): w for v, w in zip(layer.trainable_variables, weights)}
     w = by_name[id(layer._values.kernel)]
     receiver, sender = (by_name[id(end.kernel)] for end in layer._ends)

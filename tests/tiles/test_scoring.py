@@ -48,8 +48,7 @@ _KERNELS = [
 
 
 @pytest.fixture(scope='module', name='graphs')
-def _graphs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('scoring')
+def _graphs():
     rng = np.random.default_rng(0)
     records = [
         tile_records.make_record(
@@ -66,8 +65,7 @@ def _graphs(tmp_path_factory):
     # The range of the first configuration feature, so that scaling is plain.
     for record in records:
         record.config_feat[:, 0] = np.arange(len(record.config_feat))
-    tile_records.write_split(folder / 'test', records)
-    store = store_lib.TileStore.open(str(folder / 'test'), str(folder / 'cache'))
+    store = store_lib.TileStore.from_records('here', records)
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 
@@ -207,7 +205,7 @@ class _Comparing(_Sums):
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
     [scores] = scoring.TileScorer(model).scores(graphs, np.array([2]))
-    cuts = scoring.list_cuts(700)
+    cuts = scoring.cut_into_lists(700)
     assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
     assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
     expected = np.zeros(700)
@@ -223,9 +221,9 @@ def test_long_lists_are_cut_several_ways_and_averaged(graphs):
 
 def test_every_cut_holds_everything():
     for count in (1, 128):
-        [whole] = scoring.list_cuts(count)
+        [whole] = scoring.cut_into_lists(count)
         np.testing.assert_array_equal(whole, np.arange(count))
-    cuts = scoring.list_cuts(129)
+    cuts = scoring.cut_into_lists(129)
     assert [len(cut) for cut in cuts] == [65, 64] * 4
     for i in range(0, 8, 2):
         np.testing.assert_array_equal(

@@ -51,11 +51,11 @@ def test_losses(capsys):
 @pytest.mark.parametrize(
     'name, choices, meant',
     [
-        ('GAT', registry.models('tiles'), 'AttentionSAGE'),
+        ('GAT', registry.find_models('tiles'), 'AttentionSAGE'),
         ('lightgbm', ['MLP', 'Trees'], 'Trees'),
         ('XGBoost', ['MLP'], None),
     ],
 )
 def test_names_of_models_elsewhere(name, choices, meant):
     wanted = f'; did you mean {meant!r}?' if meant else ''
-    assert registry.did_you_mean(name, choices) == wanted
+    assert registry.suggest_nearest(name, choices) == wanted

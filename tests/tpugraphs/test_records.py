@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 _RECORDS = {
     'tile': tile_records.make_record(np.random.default_rng(0), 'graph', nodes=6),
-    'layout': layout_files.make_program(np.random.default_rng(0), 'graph', nodes=6),
+    'layout': layout_files.make_record(np.random.default_rng(0), 'graph', nodes=6),
 }
 
 

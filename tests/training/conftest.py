@@ -31,21 +31,13 @@ def tile_root(tmp_path_factory):
         config_feat=np.full((4, 24), 1000, np.float32),
         node_opcode=np.full(5, 250, np.int32),
     )
-    tile_records.write_split(
-        root / 'data' / 'train', [*tile_records.make_records(6), small]
-    )
-    tile_records.write_split(
-        root / 'data' / 'valid', tile_records.make_records(4, seed=1)
-    )
-    tile_records.write_split(
-        root / 'data' / 'test',
-        [
-            *tile_records.make_records(2, seed=2, is_test=True),
-            tile_records.make_record(
-                np.random.default_rng(3), 'three', configs=3, is_test=True
-            ),
-        ],
-    )
+    train = [*tile_records.make_records(6), small]
+    rng = np.random.default_rng(3)
+    three = tile_records.make_record(rng, 'three', configs=3, is_test=True)
+    test = [*tile_records.make_records(2, seed=2, is_test=True), three]
+    valid = tile_records.make_records(4, seed=1)
+    for split, records in (('train', train), ('valid', valid), ('test', test)):
+        tile_records.write_split(root / 'data' / split, records)
     return root
 
 
@@ -55,7 +47,7 @@ def layout_root(tmp_path_factory):
     root = tmp_path_factory.mktemp('layout')
     folder = root / 'data' / 'xla' / 'random'
     layout_runs.write_splits(folder)
-    small = layout_files.make_program(
+    small = layout_files.make_record(
         np.random.default_rng(9),
         'small',
         configs=10,

@@ -21,6 +21,14 @@ from tpugraphs import commands
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
+def _train_all(settings):
+    """Returns the score of several trainings, as text, and what they printed."""
+    score, printed = finished_runs.quietly(
+        lambda s: str(cross_validation.train_all(s)), settings
+    )
+    return str(score), printed
+
+
 @pytest.fixture(name='root', scope='module')
 def _root(tmp_path_factory):
     root = tmp_path_factory.mktemp('folds')
@@ -43,7 +51,8 @@ def _figure(printed, row, column):
 def test_the_out_of_fold_figure_is_that_of_the_written_scores(tmp_path, capsys):
     flags = ['--sample_data', '--toy_data', '--epochs=1', '--configs=4', '--folds=2']
     flags += [f'--out_dir={tmp_path}', f'--cache_dir={tmp_path}/cache']
-    assert commands.run('train', ['tile', *flags, '--model=MLP']) == 0
+    flags += [f'--{name}={value}' for name, value in tile_runs.TINY.items()]
+    assert commands.run('train', ['tile', *flags]) == 0
     printed = capsys.readouterr().out
     [path] = tmp_path.glob('folds_*.npz')
     accuracies = []
@@ -82,9 +91,7 @@ def test_finished_folds_are_kept_and_share_their_epochs(root, tmp_path):
     assert numbers == [0, 0, 0, 1]
     [kept] = tmp_path.glob('model_*')
     resumed = dataclasses.replace(settings, resume=True, fold_epochs='same')
-    _, printed = finished_runs.quietly(
-        lambda s: str(cross_validation.train_all(s)), resumed
-    )
+    _, printed = _train_all(resumed)
     assert printed.count('is finished already') == 1 and kept.exists()
     curves = {
         path.name: finished_runs.curve_of(path) for path in tmp_path.glob('model_*')
@@ -102,15 +109,13 @@ def test_seeds_have_a_table(root, tmp_path):
     settings = tile_runs.settings(
         root, **tile_runs.TINY, seeds=2, seed=3, epochs=1, out_dir=str(tmp_path)
     )
-    score, printed = finished_runs.quietly(
-        lambda s: str(cross_validation.train_all(s)), settings
-    )
+    score, printed = _train_all(settings)
     runs = [
         tpugraphs.load(path, model=tiny_models.__file__)
         for path in tmp_path.glob('model_*')
     ]
     by_seed = {run.info['seed']: run for run in runs}
-    assert float(str(score)) == pytest.approx(
+    assert float(score) == pytest.approx(
         np.mean([run.info['val_score']['value'] for run in runs])
     )
     found = [by_seed[seed].evaluate('valid')['overall'] for seed in (3, 4)]

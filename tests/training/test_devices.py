@@ -24,7 +24,7 @@ def _devices(replicas, local, rank):
 def test_a_process_takes_the_shares_of_its_replicas():
     batches = np.arange(16).reshape(2, 8)  # two steps of eight graphs
     drawn = batches[..., np.newaxis] * 10 + np.arange(3)
-    some, configs = _devices(4, 2, rank=1).share(batches, drawn)
+    some, configs = _devices(4, 2, rank=1).take_share(batches, drawn)
     # Replicas 2 and 3 of the first step, then of the second.
     assert some.tolist() == [[4, 5], [6, 7], [12, 13], [14, 15]]
     assert configs.shape == (4, 2, 3) and configs[0, 1].tolist() == [50, 51, 52]
@@ -34,24 +34,24 @@ def test_a_process_takes_the_shares_of_its_replicas():
 def test_one_device_takes_all():
     alone = devices.open_devices('')
     batches = np.arange(6).reshape(2, 3)
-    [same] = alone.share(batches)
+    [same] = alone.take_share(batches)
     assert same.tolist() == batches.tolist() and alone.is_chief
-    assert int(alone.item(tf.constant(1))) == 1
-    assert alone.agree([1.0, float('nan')])[0] == 1.0
+    assert int(alone.find_row(tf.constant(1))) == 1
+    assert alone.broadcast_values([1.0, float('nan')])[0] == 1.0
 
 
 def test_a_batch_has_to_be_divided():
-    with pytest.raises(ValueError, match=' 10 .* 4 '):
-        _devices(4, 2, 0).batch(10)
+    with pytest.raises(ValueError, match='--batch .* 4 .* 10'):
+        _devices(4, 2, 0).divide_batch(10)
 
 
 def test_what_ends_with_another_worker_is_one_line():
     alone = devices.open_devices('')
     with pytest.raises(ValueError, match='--resume'):
-        with alone.watched():
+        with alone.watch_workers():
             raise tf.errors.UnavailableError(None, None, 'Connection reset')
     with pytest.raises(tf.errors.InvalidArgumentError):
-        with alone.watched():
+        with alone.watch_workers():
             raise tf.errors.InvalidArgumentError(None, None, 'a defect')
 
 
@@ -81,6 +81,6 @@ def test_tf_config_that_cannot_be_used(monkeypatch, text, word):
 
 def test_ctrl_c_ends_the_process_while_tensorflow_waits():
     before = signal.getsignal(signal.SIGINT)
-    with devices.interruptible():
+    with devices.end_on_interrupt():
         assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) == before

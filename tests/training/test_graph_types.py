@@ -61,7 +61,9 @@ def test_graphs_have_the_published_parts_and_types(task, table):
     rng = np.random.default_rng(0)
     records = [kind.make_example_record(rng, 3) for _ in range(2)]
     store = kind.store_class.from_records('made up', records)
-    data = task_data.make(config.CONFIGS[task](batch=2, configs=3), {'train': store})
+    data = task_data.make_data(
+        config.CONFIGS[task](batch=2, configs=3), {'train': store}
+    )
     packed = data.pack(np.array([[0, 1]]), np.tile(np.arange(3), (1, 2, 1)))
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     trained, labels, _ = data.unpack(tensors, 0, 2)

@@ -69,13 +69,13 @@ def test_other_runs_are_refused(source, root):
         (config.TileConfig(init_from=source), ['layout', 'tile']),
         (config.LayoutConfig(init_from=source, model='Trees'), ['Trees']),
     ):
-        read = lambda settings=settings: init_from.read(settings, None, 1)
+        read = lambda settings=settings: init_from.read_start(settings, None, 1)
         refusals.assert_refused(read, *words)
 
 
 def test_other_data_are_refused(source, root, tmp_path):
     shutil.copytree(root / 'data', tmp_path / 'data')
-    unknown = layout_files.make_program(
+    unknown = layout_files.make_record(
         np.random.default_rng(0), 'unknown', node_opcode=np.full(9, 255, np.uint8)
     )
     layout_files.write_split(tmp_path / 'data/xla/random/valid', [unknown])
@@ -96,4 +96,4 @@ def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypat
     monkeypatch.setattr(finding, 'load', lambda *_: stripped)
     settings = layout_runs.settings(root, init_from=source, **_SAME)
     with pytest.raises(ValueError, match='normaliser'):
-        init_from.read(settings, None, 1)
+        init_from.read_start(settings, None, 1)

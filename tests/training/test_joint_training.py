@@ -1,17 +1,16 @@
 """One training on two collections, through the command line."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from baselines.runs import finding
 from baselines.scoring import exporting
 from baselines.scoring import prediction
 from baselines.training import init_from
 from baselines.training import run_training
+from tests.helpers import exported
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -19,6 +18,7 @@ from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers import tiny_layout_models
+from tests.helpers.finished_runs import read_ranking
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
@@ -32,7 +32,7 @@ _DESCENDING = '2;4;6;0;5;3;1'
 def _program(name):
     """Makes a program of one configurable node, slower for larger values."""
     features = np.repeat(_VALUES[:, None, None] - 1.0, 18, axis=2)
-    return layout_files.make_program(
+    return layout_files.make_record(
         np.random.default_rng(0),
         name,
         configurable=1,
@@ -73,12 +73,6 @@ def _model_dir(trained):
     return model_dir
 
 
-def _rows(path):
-    """Reads the rows of a CSV: ID -> order."""
-    with open(path, encoding='utf-8') as stream:
-        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
-
-
 def _options(trained, **changes):
     return prediction.Options(
         cache_dir=str(trained / 'cache'),
@@ -90,11 +84,11 @@ def _options(trained, **changes):
 def test_each_collection_has_a_csv(trained):
     found = {path.name[22:]: path for path in (trained / 'out').glob('results_*.csv')}
     assert sorted(found) == ['nlp_random.csv', 'xla_random.csv']
-    assert _rows(found['xla_random.csv']) == {f'{_XLA}:p': _ASCENDING}
-    assert _rows(found['nlp_random.csv']) == {f'{_NLP}:p': _DESCENDING}
+    assert read_ranking(found['xla_random.csv']) == {f'{_XLA}:p': _ASCENDING}
+    assert read_ranking(found['nlp_random.csv']) == {f'{_NLP}:p': _DESCENDING}
     words = ['--no_template', '--output', trained / 'all.csv']
     assert processes.command('combine', *found.values(), *words) == 0
-    assert len(_rows(trained / 'all.csv')) == 2
+    assert len(read_ranking(trained / 'all.csv')) == 2
 
 
 def test_each_collection_is_validated(model_dir):
@@ -118,11 +112,11 @@ def test_predictions_are_those_of_the_training(trained, model_dir, capsys):
     output = trained / 'again.csv'
     assert processes.command('predict', *words, '--output', output) == 0
     assert 'is not as it was' not in capsys.readouterr().err
-    assert _rows(trained / 'again_xla_random.csv') == {f'{_XLA}:p': _ASCENDING}
-    assert _rows(trained / 'again_nlp_random.csv') == {f'{_NLP}:p': _DESCENDING}
+    assert read_ranking(trained / 'again_xla_random.csv') == {f'{_XLA}:p': _ASCENDING}
+    assert read_ranking(trained / 'again_nlp_random.csv') == {f'{_NLP}:p': _DESCENDING}
     words += ['--collection', _NLP]
     assert processes.command('predict', *words, '--output', output) == 0
-    assert _rows(output) == {f'{_NLP}:p': _DESCENDING}
+    assert read_ranking(output) == {f'{_NLP}:p': _DESCENDING}
     capsys.readouterr()
     assert processes.command('evaluate', *words[:-2], '--json') == 0
     summaries = json.loads(capsys.readouterr().out)
@@ -132,12 +126,10 @@ def test_predictions_are_those_of_the_training(trained, model_dir, capsys):
 
 def test_a_graph_in_memory_is_of_the_named_collection(trained, model_dir):
     options = _options(trained)
-    refusals.assert_refused(
-        lambda: prediction.load(str(model_dir), options),
-        *(f'{model_dir}', _XLA, _NLP, '--collection'),
-    )
+    load = lambda: prediction.load(str(model_dir), options)
+    refusals.assert_refused(load, str(model_dir), _XLA, _NLP, '--collection')
     options = _options(trained, collection=_NLP)
-    predictor = prediction.load(str(model_dir), options)
+    predictor = load()
     scores = predictor.score_record(_program('new'))
     # Seven values, scaled to [0, 1], in 18 columns.
     np.testing.assert_allclose(scores, -18 * _VALUES / 6, rtol=1e-6)
@@ -146,12 +138,7 @@ def test_a_graph_in_memory_is_of_the_named_collection(trained, model_dir):
 def test_an_exported_model_has_the_flags_inside(trained, model_dir):
     served, run = str(trained / 'served'), finding.load(str(model_dir))
     exporting.export(run, served, tiny_layout_models.__file__, _NLP)
-    program = _program('new')
-    kinds = {'node_feat': np.float32, 'node_config_feat': np.float32}
-    names = ('node_opcode', 'edge_index', 'node_config_ids', *kinds)
-    inputs = {n: getattr(program, n).astype(kinds.get(n, np.int32)) for n in names}
-    model = tf.saved_model.load(served).signatures['serving_default']
-    scores = model(**{name: tf.constant(x) for name, x in inputs.items()})['scores']
+    scores = exported.load(served)(**exported.inputs(_program('new')))
     np.testing.assert_allclose(scores, -18 * _VALUES / 6, rtol=1e-5, atol=1e-5)
 
 
@@ -174,6 +161,5 @@ def test_settings_that_do_not_fit(changes, words, tmp_path):
 def test_weights_of_other_collections(tmp_path):
     model_dir = made_runs.make_layout_run(tmp_path)
     settings = layout_runs.settings(tmp_path, init_from=model_dir, source='xla,nlp')
-    refusals.assert_refused(
-        lambda: init_from.read(settings, None, 1), _XLA, 'layout:xla,nlp:random'
-    )
+    read = lambda: init_from.read_start(settings, None, 1)
+    refusals.assert_refused(read, _XLA, 'layout:xla,nlp:random')

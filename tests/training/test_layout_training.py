@@ -14,6 +14,7 @@ from baselines.tasks import layout
 from baselines.tasks import lookup
 from baselines.training import graph_model
 from baselines.training import task_data
+from tests.helpers import exported
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -22,40 +23,23 @@ from tests.helpers import refusals
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
-@pytest.fixture(name='root', scope='module')
-def _root(layout_root):
-    return layout_root
-
-
-class _Seen:
+class _Draws:
     """What a training would draw."""
 
     def __init__(self, root, **changes):
-        self.programs = {}  # number -> list of (configs, segment, labels)
+        self.draws = []  # (number of a program, configs, segment, labels)
         self.steps = []
         settings = layout_runs.settings(root, **{**layout_runs.TINY, **changes})
         data = task_data.open_data(settings)
         for epoch in range(settings.epochs):
-            draws = list(data.draws(epoch))
+            draws = list(data.draw_steps(epoch))
             assert len(draws) == data.steps_per_epoch
             for [programs], [configs], [segments] in draws:
                 self.steps.append(programs.tolist())
                 packed = data.pack(programs[None], configs[None], segments[None])
                 for i, number in enumerate(programs):
                     drawn = configs[i], tuple(segments[i]), packed['runtimes'][0, i]
-                    self.programs.setdefault(int(number), []).append(drawn)
-
-    def draws(self):
-        """All (number, configs, labels)."""
-        return [
-            (number, configs, labels)
-            for number, steps in self.programs.items()
-            for configs, _, labels in steps
-        ]
-
-    def segments(self):
-        """All segments that were drawn."""
-        return {segment for steps in self.programs.values() for _, segment, _ in steps}
+                    self.draws.append((int(number), *drawn))
 
 
 def _means(number):
@@ -67,8 +51,8 @@ def _means(number):
     return np.array([runtimes[group == g].mean() for g in group]), group
 
 
-def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path):
-    seen = _Seen(root, batch=4, out_dir=str(tmp_path))
+def test_an_epoch_is_every_program_with_different_configurations(layout_root, tmp_path):
+    seen = _Draws(layout_root, batch=4, out_dir=str(tmp_path))
     # Six programs are a step and a half: two come twice.  `small` never does.
     assert [len(step) for step in seen.steps] == [4] * 6
     for first, second in zip(seen.steps[::2], seen.steps[1::2]):
@@ -77,11 +61,11 @@ def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path)
         assert sorted(counts.values()) == [1, 1, 1, 1, 2, 2]
     assert seen.steps[:2] != seen.steps[2:4]
     # The same again, as a resumed training wants them.
-    again = _Seen(root, batch=4, out_dir=str(tmp_path))
+    again = _Draws(layout_root, batch=4, out_dir=str(tmp_path))
     assert again.steps == seen.steps
-    for one, other in zip(again.draws(), seen.draws()):
+    for one, other in zip(again.draws, seen.draws):
         np.testing.assert_array_equal(one[1], other[1])
-    for number, configs, labels in seen.draws():
+    for number, configs, _, labels in seen.draws:
         means, group = _means(number)
         assert len(set(group[configs])) == len(configs) == 16
         np.testing.assert_allclose(labels, means[configs], rtol=1e-6)
@@ -105,19 +89,13 @@ def test_a_training_begins_with_the_formula(tmp_path):
     np.testing.assert_array_equal(np.sign(scores), np.sign(formula - formula.mean()))
     served, own = str(tmp_path / 'served'), options.models_file
     assert '  prior [?]' in exporting.export(predictor.run, served, own)
-    kinds = {'node_feat': np.float32, 'node_config_feat': np.float32}
-    names = ('node_opcode', 'edge_index', 'node_config_ids', *kinds)
-    inputs = {
-        name: tf.constant(getattr(record, name).astype(kinds.get(name, np.int32)))
-        for name in names
-    }
     prior = layout.prior(predictor.open_split('valid'), 0)
     assert len(prior) == 4 and np.ptp(prior) > 0
-    score = tf.saved_model.load(served).signatures['serving_default']
-    found = score(prior=tf.constant(prior), **inputs)['scores']
+    score, inputs = exported.load(served), exported.inputs(record)
+    found = score(prior=prior, **inputs)
     np.testing.assert_allclose(found, scores, atol=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match='prior: '):
-        score(prior=tf.constant(prior[1:]), **inputs)
+        score(prior=prior[1:], **inputs)
 
 
 def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
@@ -153,20 +131,19 @@ def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
 def test_a_model_that_cannot_begin_with_the_formula():
     model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
     model.build([None, 3])
-    refusals.assert_refused(
-        lambda: graph_model.begin_at_zero(model), *('--estimate: ', 'Sequential')
-    )
+    begin = lambda: graph_model.begin_at_zero(model)
+    refusals.assert_refused(begin, '--estimate', 'Sequential')
 
 
 @pytest.mark.parametrize(
     'keep_nodes, expected', [(7, {(0, 7), (7, 12)}), (-1, {(0, 12)})]
 )
-def test_segments_and_a_fixed_subset(root, tmp_path, keep_nodes, expected):
+def test_segments_and_a_fixed_subset(layout_root, tmp_path, keep_nodes, expected):
     changes = dict(keep_nodes=keep_nodes, max_configs=16, epochs=6)
-    seen = _Seen(root, out_dir=str(tmp_path), **changes)
-    assert seen.segments() == expected
+    seen = _Draws(layout_root, out_dir=str(tmp_path), **changes)
+    assert {segment for _, _, segment, _ in seen.draws} == expected
     for number in range(6):
-        drawn = [sorted(c) for n, c, _ in seen.draws() if n == number]
+        drawn = [sorted(c) for n, c, _, _ in seen.draws if n == number]
         assert len(drawn) == 6 and all(configs == drawn[0] for configs in drawn)
 
 
@@ -175,7 +152,7 @@ def test_validation_chooses_by_tau(tmp_path):
     def program(name, runtimes):
         features = np.zeros((len(runtimes), 4, 18), np.float32)
         features[:, 0, 3] = np.arange(len(runtimes))
-        return layout_files.make_program(
+        return layout_files.make_record(
             np.random.default_rng(0),
             name,
             configs=len(runtimes),
@@ -217,7 +194,7 @@ def test_validation_chooses_by_tau(tmp_path):
     assert 'test tau: -1.0000; ' in printed and ' 2.0000 / 1.0000 / 1.0' in printed
 
 
-def test_validation_keeps_its_configurations(root, tmp_path):
+def test_validation_keeps_its_configurations(layout_root, tmp_path):
     # A model that does not move is measured the same in every epoch.
     changes = dict(
         layout_runs.TINY,
@@ -226,6 +203,8 @@ def test_validation_keeps_its_configurations(root, tmp_path):
         out_dir=str(tmp_path),
         model_kwargs_json='{"start": 1.0}',
     )
-    curve = finished_runs.info_of(layout_runs.train(root, **changes)[0])['train_curve']
+    curve = finished_runs.info_of(layout_runs.train(layout_root, **changes)[0])[
+        'train_curve'
+    ]
     assert len(set(curve['val_tau'])) == len(set(curve['val_opa'])) == 1
     assert curve['val_loss'] == [None] * 3  # 7 are fewer than --configs

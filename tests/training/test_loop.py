@@ -27,10 +27,10 @@ class _FakeSteps:
     def set_weights(self, weights):
         self.weights = list(weights)
 
-    def averaged(self):
+    def use_averages(self):
         return contextlib.nullcontext()
 
-    def state(self):
+    def get_state(self):
         return []
 
     def run_chunk(self, packed, steps):
@@ -47,7 +47,7 @@ class _Data:
         self.asked = []
         self._chunks = chunks
 
-    def draws(self, epoch):
+    def draw_steps(self, epoch):
         self.asked.append(epoch)
         return ([np.zeros((steps, 1))] for steps in self._chunks)
 
@@ -64,10 +64,10 @@ class _Trainer(loop.Trainer):
         )
         self._steps, self._measure = steps, measure
 
-    def steps(self, data):
+    def compile_steps(self, data):
         return self._steps
 
-    def validator(self, data):
+    def make_validator(self, data):
         return types.SimpleNamespace(measure=self._measure, ignores_configs=False)
 
 
@@ -178,7 +178,7 @@ def test_a_row_of_eighty_columns_has_the_latest_end():
     lines = []
     shown = progress.Progress(lines.append, 1000, 20)
     # The last five take 6 s on average, and of 1,000 epochs 993 are left: 99.3 min.
-    shown.epoch(_curve(99, 99, 3, 4, 5, 6, 7, val_tau=[-0.0312]), True)
+    shown.show_epoch(_curve(99, 99, 3, 4, 5, 6, 7, val_tau=[-0.0312]), True)
     assert lines[-1] == (
         '   7/1000  1234.57     0.5000   98.4567        -  -0.0312    8.0 s  99 min *'
     )
@@ -190,7 +190,7 @@ def test_a_row_of_eighty_columns_has_the_latest_end():
 )
 def test_the_last_of_two_epochs_is_expected_to_take_as_long(seconds, left):
     lines = []
-    progress.Progress(lines.append, 2, 2).epoch(_curve(seconds - 1), False)
+    progress.Progress(lines.append, 2, 2).show_epoch(_curve(seconds - 1), False)
     assert re.search(r' s +(\S+ \w+)$', lines[-1])[1] == left
 
 
@@ -200,7 +200,7 @@ def test_a_terminal_has_a_row_in_two_seconds(monkeypatch, is_terminal):
     lines = []
     with progress.Progress(lines.append, 100, 100) as shown:
         for epoch in range(100):
-            shown.epoch(_curve(0.25, epoch=[epoch], val_seconds=[0.0]), False)
+            shown.show_epoch(_curve(0.25, epoch=[epoch], val_seconds=[0.0]), False)
     # Every eighth epoch, and the last one.
     numbers = [*range(1, 101, 8), 100] if is_terminal else range(1, 101)
     assert [line.split('/')[0].strip() for line in lines[2:]] == [*map(str, numbers)]
@@ -213,7 +213,7 @@ def test_a_huge_loss_gets_a_note(train_loss, named):
     shown = progress.Progress(lines.append, 3, 3)
     for epoch, loss in enumerate((5.6e22, 4e21, 2.0)):
         row = (epoch, train_loss, 0.5, loss, 0.5, 1.0, 1.0)
-        shown.epoch({n: [x] for n, x in zip(progress.CURVES, row)}, False)
+        shown.show_epoch({n: [x] for n, x in zip(progress.CURVES, row)}, False)
     losses = [line.split()[3] for line in lines if '/3' in line]
     assert losses == ['-', '-', '2.0000']
     [noted] = [line for line in lines if 'note' in line]
@@ -239,22 +239,19 @@ def test_a_graph_without_finite_scores_is_named():
 
     def scores(graphs, numbers):
         asked.append((numbers.tolist(), steps.weights))
-        if numbers == [4]:
-            raise ValueError('a score is not finite')
+        if 4 in numbers:
+            raise ValueError('e: a score')
         yield np.zeros(3)
 
     data = _Data()
-    data.draws = lambda epoch: [[np.array([[1, 4, 1, 5]])]]
-    store = types.SimpleNamespace(
-        node_offsets=np.arange(7) * 31, graph_ids=list('abcdef'), noun='kernel'
-    )
-    data.stores, data.graphs = {'train': store}, {'train': None}
+    data.draw_steps = lambda epoch: [[np.array([[1, 4, 1, 5]])]]
+    data.graphs = {'train': None}
     steps, asked = Diverging(), []
     trainer = _Trainer(steps, None, config.TileConfig())
     trainer.scorer = types.SimpleNamespace(scores=scores)
-    with pytest.raises(ValueError, match='finite: e, with 31 nodes'):
+    with pytest.raises(ValueError, match='finite: e: a score'):
         trainer.fit(data)
-    assert asked == [([1], [0]), ([4], [0])]
-    data.draws = lambda epoch: [[np.array([[1, 5]])]]
+    assert asked == [([1, 4, 5], [0])]
+    data.draw_steps = lambda epoch: [[np.array([[1, 5]])]]
     with pytest.raises(steps_lib.LossError, match='not finite$'):
         trainer.fit(data)

@@ -40,17 +40,6 @@ class Constant(Base):
         return super().forward(graph, self._num_configs)
 
 
-class Infinite(Base):
-    def forward(self, graph, num_configs):
-        return super().forward(graph, num_configs) / 0.0
-
-
-class Idle(Base):
-    def __init__(self, num_configs, num_ops):
-        super().__init__(num_configs, num_ops)
-        self.idle = self.add_weight('idle', [3])
-
-
 class Cut(Base):
     def forward(self, graph, num_configs):
         return tf.stop_gradient(super().forward(graph, num_configs))
@@ -59,15 +48,6 @@ class Cut(Base):
 class Listed(Base):
     def forward(self, graph, num_configs):
         return [super().forward(graph, num_configs)]
-
-
-class Missing(Base):
-    forward = None
-
-
-class Raising(Base):
-    def call(self, graph, training=False):
-        return graph.node_sets['nodes']
 
 
 class Demanding(Base):
@@ -79,28 +59,6 @@ class Lazy(Base):
     def forward(self, graph, num_configs):
         scores = super().forward(graph, num_configs)
         return tf.keras.layers.Dense(num_configs)(scores)
-
-
-class Short(Base):
-    def __init__(self, num_ops):
-        super().__init__(2, num_ops)
-
-
-class Narrow(Base):
-    def forward(self, graph):
-        return super().forward(graph, self._num_configs)
-
-
-class Auxiliary(Base):
-    """Uses a layer in `call` alone, for another loss."""
-
-    def __init__(self, num_configs, num_ops):
-        super().__init__(num_configs, num_ops)
-        self.more = tf.keras.layers.Dense(1)
-
-    def call(self, graph, training=False):
-        self.add_loss(tf.reduce_mean(self.more(graph.node_sets['op']['feats'])))
-        return super().call(graph, training)
 
 
 class Leaving(Base):
@@ -119,10 +77,6 @@ def _place(method, line):
 
 def _constant(labels, scores):
     return tf.reduce_mean(labels)
-
-
-def _of_one(scores):
-    return tf.reduce_mean(scores)
 
 
 def _nan(labels, scores):
@@ -154,50 +108,35 @@ def _settings(**changes):
 @pytest.mark.parametrize(
     'model, message',
     [
-        (Flat, 'Flat: call should return float32 (3, 10)'),
-        (Constant, 'Constant: forward has to score any number'),
+        (Flat, 'float32 (3, 10)'),
+        (Constant, 'forward must score'),
         (Lazy, f'({_place(Lazy.forward, 2)})'),
-        (Auxiliary, f'({_place(Auxiliary.call, 1)})'),
-        (Short, 'making Short raised TypeError'),
-        (Narrow, 'making Narrow raised TypeError'),
-        (Infinite, 'Infinite: call returned a score that is not finite'),
-        (Idle, 'Idle: the scores do not depend on the variable idle:0'),
-        (Cut, 'Cut: the scores do not depend on the variable dense'),
-        (
-            Listed,
-            'Listed: call should return float32 (3, 10), [graphs, configurations]',
-        ),
-        (Missing, 'making Missing raised TypeError'),
-        (Raising, f'Raising: KeyError: nodes ({_place(Raising.call, 1)}'),
-        (Leaving, f'making Leaving raised SystemExit: 0 ({_place(Leaving.forward, 1)}'),
-        (Demanding, "missing 1 required positional argument: 'width'"),
+        (Cut, 'variable dense'),
+        (Listed, 'not list'),
+        (Leaving, f'SystemExit: 0 ({_place(Leaving.forward, 1)}'),
+        (Demanding, "'width'"),
     ],
 )
 def test_models_that_do_not_work(model, message):
     settings = _settings(model=model.__name__)
-    refusals.assert_refused(
-        lambda: run_training.train(settings, models=[model]), message
-    )
+    train = lambda: run_training.train(settings, models=[model])
+    refusals.assert_refused(train, message)
 
 
 @pytest.mark.parametrize(
     'loss, message',
     [
-        (_constant, 'does not depend on the scores: nothing could be learned'),
-        (_of_one, 'raised TypeError: _of_one() takes 1 positional argument but 2 were'),
+        (_constant, 'does not depend on the scores'),
         (_nan, 'returned nan'),
         (_text, 'raised '),
-        (_table, 'returned [4, 10]: a loss returns [lists], or a scalar'),
+        (_table, '[4, 10]'),
         (_typo, f'({__file__}, line {_typo.__code__.co_firstlineno + 1}; '),
     ],
 )
 def test_losses_that_do_not_work(loss, message):
     settings, own = _settings(losses=f'MSE:1,{loss.__name__}:2'), {loss.__name__: loss}
-    refusals.assert_refused(
-        lambda: run_training.train(settings, own_losses=own),
-        f'--losses: {loss.__name__}(',
-        message,
-    )
+    train = lambda: run_training.train(settings, own_losses=own)
+    refusals.assert_refused(train, f'--losses: {loss.__name__}(', message)
 
 
 @pytest.mark.parametrize(

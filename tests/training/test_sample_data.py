@@ -23,7 +23,7 @@ def _home(tmp_path_factory):
     'flags, toy_files', [({}, 100), ({'source': 'xla', 'search': 'random'}, 5)]
 )
 def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
-    collection = collections.collection_from_flags(flags)
+    collection = collections.select_collection(flags)
     options = prediction.Options(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
@@ -36,7 +36,7 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
 
 def test_layouts_that_were_not_measured():
     flags = {'source': 'nlp', 'search': 'random'}
-    collection = collections.collection_from_flags(flags)
+    collection = collections.select_collection(flags)
     options = prediction.Options(sample_data=True)
     with pytest.raises(ValueError, match='layout:nlp:random'):
         lookup.TASKS[collection.task].store_class.open_collection(

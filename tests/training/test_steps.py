@@ -161,10 +161,10 @@ def test_from_a_state_all_goes_on_as_it_would_have():
         steps = _steps(_Ranker(), losses.CombinedLoss('ListMLELoss'))
         if not states:
             steps.run_chunk(packed, 2)
-            kept = steps.state()
-        steps.restore(kept)
+            kept = steps.get_state()
+        steps.restore_state(kept)
         steps.run_chunk(last, 2)
-        states.append(steps.state())
+        states.append(steps.get_state())
     for one, other in zip(*states):
         np.testing.assert_array_equal(one, other)
 
@@ -182,14 +182,14 @@ def test_weights_come_back_after_an_error(averaging):
     # The first step has decay 1 / 10, the second min(0.15, 2 / 11).
     mean = 0.15 * (0.1 * start + 0.9 * seen[0]) + 0.85 * seen[1]
     with pytest.raises(KeyError):
-        with steps.averaged():
+        with steps.use_averages():
             wanted = mean if averaging else seen[1]
             assert float(model.b) == pytest.approx(wanted, rel=1e-6)
             raise KeyError
     for weight, kept in zip(model.get_weights(), before):
         np.testing.assert_array_equal(weight, kept)
     with pytest.raises(ValueError, match='averages for'):
-        steps.restore([*steps.state(), np.ones(3)])
+        steps.restore_state([*steps.get_state(), np.ones(3)])
 
 
 def test_decay_shrinks_matrices_only():
@@ -208,12 +208,12 @@ def test_decay_shrinks_matrices_only():
 
 
 def _rates(**settings):
-    rate = steps_lib.learning_rate(config.Optimisation(lr=2.0, **settings), 4)
+    rate = steps_lib.make_learning_rate(config.Optimisation(lr=2.0, **settings), 4)
     return [float(rate(step)) for step in range(5)]
 
 
 def test_learning_rates():
-    assert steps_lib.learning_rate(config.Optimisation(lr=0.5), 10) == 0.5
+    assert steps_lib.make_learning_rate(config.Optimisation(lr=0.5), 10) == 0.5
     cosine = [1 + math.cos(math.pi * t / 4) for t in range(5)]
     np.testing.assert_allclose(_rates(schedule='cosine'), cosine, atol=1e-6)
     both = _rates(schedule='cosine', warmup=0.5)

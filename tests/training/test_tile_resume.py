@@ -122,7 +122,7 @@ def test_more_epochs_than_every_step_was_shaped_by(root, tmp_path, flag):
     def refuse():
         raise refused.value
 
-    assert exits.guarded(refuse) == 2
+    assert exits.run_guarded(refuse) == 2
     again, printed = tile_runs.train(root, **changes, epochs=1, resume=True)
     assert again == short and 'is finished already' in printed
 
@@ -153,7 +153,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
     whole = path.read_bytes()
     for damage in (
         lambda: path.write_bytes(whole[:1000]),
-        lambda: checkpoints.write(str(path), {'now_0000': np.zeros(3)}, {}),
+        lambda: checkpoints.write_state_file(str(path), {'now_0000': np.zeros(3)}, {}),
     ):
         damage()
         message = refusals.message_of(lambda: tile_runs.train(root, **changes))
@@ -186,7 +186,7 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
     # As by kill -9, before the ranking, and then before the removal of the state.
     for place, name in (
         (submission, 'write_predictions'),
-        (checkpoints.Unfinished, 'move_to'),
+        (checkpoints.Unfinished, 'move_state'),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, _stop)

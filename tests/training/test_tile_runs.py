@@ -18,26 +18,21 @@ from tests.helpers import tile_runs
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
-@pytest.fixture(name='root', scope='module')
-def _root(tile_root):
-    return tile_root
-
-
 @pytest.fixture(name='trained', scope='module')
 def _trained(tile_run):
     return tile_run
 
 
 @pytest.fixture(name='data')
-def _data(root):
+def _data(tile_root):
     """Where training found it, packed already."""
-    return prediction.Options(cache_dir=str(root / 'cache'))
+    return prediction.Options(cache_dir=str(tile_root / 'cache'))
 
 
-def test_a_report_of_a_run(root, run, tmp_path, capsys):
+def test_a_report_of_a_run(tile_root, run, tmp_path, capsys):
     pytest.importorskip('jinja2')
     page = tmp_path / 'report.html'
-    argv = [run, '--cache_dir', root / 'cache', '--output', page]
+    argv = [run, '--cache_dir', tile_root / 'cache', '--output', page]
     assert processes.command('report', *argv) == 0
     assert capsys.readouterr().out == f'report: {page}\n'
     words = page.read_text()
@@ -45,14 +40,6 @@ def test_a_report_of_a_run(root, run, tmp_path, capsys):
     folder = [run, '--output', tmp_path]
     assert processes.command('report', *folder) == 1
     assert 'is a folder' in capsys.readouterr().err
-
-
-def test_evaluate_without_runtimes(root, run, capsys):
-    output = run.parent / 'none.json'
-    words = ['--dir', run, '--split', 'test', '--output', output]
-    assert processes.command('evaluate', *words, '--cache_dir', root / 'cache') == 1
-    assert f'{root}/data/test: ' in capsys.readouterr().err
-    assert not output.exists()
 
 
 def test_no_code_of_a_run_is_executed(data, run, capsys):
@@ -77,15 +64,15 @@ def test_run_files_that_do_not_fit(data, run):
     refusals.assert_refused(load, 'num_ops', ' 0', run.name[6:])
 
 
-def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
+def test_a_run_with_our_features_predicts_what_training_did(tile_root, tmp_path):
     flags = dict(columns='estimate,tile')
     changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
-    model_dir, _ = tile_runs.train(root, **changes)
+    model_dir, _ = tile_runs.train(tile_root, **changes)
     info = finished_runs.info_of(model_dir)
     assert {key: info['args'][key] for key in flags} == flags
     assert 'estimate_min' in info['normalizer']
     words = ['--models_file', tile_runs.TINY['models_file']]
-    words += ['--output', tmp_path / 'p.csv', '--cache_dir', root / 'cache']
+    words += ['--output', tmp_path / 'p.csv', '--cache_dir', tile_root / 'cache']
     assert processes.command('predict', '--dir', model_dir, *words) == 0
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 
@@ -93,10 +80,10 @@ def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
 def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     wanted = config.TileConfig(recipe='strong', configs=64)
     counts = types.SimpleNamespace(config_counts=np.array([64, 100, 20]))
-    assert task_data.completed(wanted, counts) == wanted
+    assert task_data.fit_recipe(wanted, counts) == wanted
     # Of 21 kernels 18, which are 85 %, have at least the fourth smallest number, 12.
     counts.config_counts = np.array([7, 8, 9, 12, *[31] * 17])
-    assert task_data.completed(wanted, counts).configs == 12
+    assert task_data.fit_recipe(wanted, counts).configs == 12
     assert ' 64 configurations' in capsys.readouterr().out
 
 

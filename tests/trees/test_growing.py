@@ -33,7 +33,7 @@ def _rows(count=400, seed=0):
 
 @pytest.fixture(name='trees', scope='module')
 def _trees():
-    return growing.fit(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)[0]
+    return growing.fit_trees(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)[0]
 
 
 def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
@@ -41,7 +41,7 @@ def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
     columns = np.array([[0.2, 0.5], [0.8, 0.5]], np.float32)[:, : len(trees.used)]
     assert trees.predict(columns) == pytest.approx([-1, 3], abs=1e-5)
     # Each halves what is left of the error: 1/4 of its square.
-    _, losses = growing.fit(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)
+    _, losses = growing.fit_trees(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)
     first, second, *_ = losses['train_loss']
     assert second == pytest.approx(first / 4, rel=1e-3)
     assert len(losses['val_loss']) == len(losses['train_loss']) <= 40
@@ -73,20 +73,24 @@ def test_last_bits_of_columns_change_nothing():
     )
     rng, graphs = np.random.default_rng(0), np.array([0])
     drawn = growing.draw_rows(rng, task, None, table, graphs, most=len(noisy))
-    trees, _ = growing.fit(_NAMES, _OPTIONS, drawn, None, seed=0)
+    trees, _ = growing.fit_trees(_NAMES, _OPTIONS, drawn, None, seed=0)
     assert trees.used == ['noise']
-    rounded = trees_lib.rounded(np.array([[1 / 3, -0.00007, 2.0**30]], np.float32))
+    rounded = trees_lib.round_columns(
+        np.array([[1 / 3, -0.00007, 2.0**30]], np.float32)
+    )
     # 2730.67, -.57 and a whole number of steps of 2^-13.
     assert rounded.dtype == np.float32
     assert rounded.tolist() == [[2731 / 8192, -1 / 8192, 2.0**30]]
-    assert trees_lib.rounded(noisy, out=noisy) is noisy and np.ptp(noisy[:, 0]) == 0
+    assert (
+        trees_lib.round_columns(noisy, out=noisy) is noisy and np.ptp(noisy[:, 0]) == 0
+    )
 
 
 def test_importances_are_the_shares_of_gains(trees, tmp_path):
     path = tmp_path / 'trees.txt'
     trees.save(str(path))
-    first, *others = found = trees_lib.Trees.read(str(path)).importances()
-    assert found == trees.importances()
+    first, *others = found = trees_lib.Trees.read(str(path)).compute_importances()
+    assert found == trees.compute_importances()
     assert first.column == 'step' and first.gain > 0.99
     assert sum(row.gain for row in found) == pytest.approx(1)
     leaves = re.findall('num_leaves=(.*)', path.read_text())
@@ -95,7 +99,7 @@ def test_importances_are_the_shares_of_gains(trees, tmp_path):
     assert 'constant' not in [row.column for row in found]
     # Of trees from before gains were kept: by splits.
     path.write_text(re.sub('split_gain=.*\n', '', path.read_text()))
-    older = trees_lib.Trees.read(str(path)).importances()
+    older = trees_lib.Trees.read(str(path)).compute_importances()
     assert {row.gain for row in older} == {None}
     assert [row.splits for row in older] == sorted([r.splits for r in found])[::-1]
 
@@ -107,7 +111,7 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     finished_runs.write_info(model_dir, {'args': {'model': 'Trees'}})
     assert commands.run('importance', [str(model_dir), '--top', '1']) == 0
     title, head, _, row, *_ = capsys.readouterr().out.splitlines()
-    columns = len(trees.importances())
+    columns = len(trees.compute_importances())
     of_columns = 'column' if columns == 1 else 'columns'
     assert title == f'{model_dir}: {trees.count} trees, {columns} {of_columns}'
     assert head.split() == ['column', 'gain', 'splits'] and row.startswith('step ')
@@ -119,7 +123,7 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     (model_dir / 'variables').mkdir()
     (model_dir / 'variables' / 'variables.index').touch()
     assert commands.run('importance', [str(model_dir)]) == 1
-    assert 'no trees' in capsys.readouterr().err
+    assert '--trees' in capsys.readouterr().err
 
 
 def test_scores_are_those_of_lightgbm(tmp_path):
@@ -127,10 +131,12 @@ def test_scores_are_those_of_lightgbm(tmp_path):
 
     # 60 trees, some of one leaf, of a target that all columns say something of.
     rng = np.random.default_rng(3)
-    columns = trees_lib.rounded(rng.normal(size=(500, 3)).astype(np.float32))
+    columns = trees_lib.round_columns(rng.normal(size=(500, 3)).astype(np.float32))
     targets = columns[:, 0] + np.sin(9 * columns[:, 1]) * (columns[:, 2] > 0)
     options = growing.TreeOptions(trees=60, num_leaves=31)
-    trees, _ = growing.fit(_NAMES, options, growing.Rows(columns, targets), None, 0)
+    trees, _ = growing.fit_trees(
+        _NAMES, options, growing.Rows(columns, targets), None, 0
+    )
     columns[:3] = [[np.nan, 0, 0], [np.inf, -np.inf, 0], [0, 0, np.nan]]
     trees.save(str(tmp_path / 'trees.txt'))
     booster = lightgbm.Booster(model_file=str(tmp_path / 'trees.txt'))
@@ -144,7 +150,7 @@ def test_a_prior_is_corrected(tmp_path):
     columns[::2, 2] = columns[40:, 1] = 1
     prior = 2 * columns[:, 2] - 1
     rows = growing.Rows(columns, 0.5 * prior + 3 * columns[:, 1], prior=prior)
-    trees, losses = growing.fit(_NAMES, _OPTIONS, rows, None, 0, 'noise')
+    trees, losses = growing.fit_trees(_NAMES, _OPTIONS, rows, None, 0, 'noise')
     assert trees.prior == trees_lib.Prior('noise', 0.5)
     assert trees.used == ['step', 'noise']
     # The trees see nothing but the step: what is left of it falls by a fourth each.
@@ -164,7 +170,7 @@ def test_a_prior_is_corrected(tmp_path):
 def test_a_prior_that_misleads_is_left_out():
     prior = np.tile([-1.0, 1.0], 40)
     rows = growing.Rows(_rows(80).columns, -prior, prior=prior)
-    assert growing.fit(_NAMES, _OPTIONS, rows, None, 0, 'noise')[0].prior is None
+    assert growing.fit_trees(_NAMES, _OPTIONS, rows, None, 0, 'noise')[0].prior is None
 
 
 @pytest.mark.parametrize('prior', ['other 0.5', 'noise', 'noise 1e999', 'noise 1_0'])
@@ -182,10 +188,10 @@ def test_few_rows_make_small_leaves_and_nothing_makes_none(count):
     columns = np.zeros((count, 3), np.float32)
     columns[: max(count // 40, 2), 1] = 1
     rows = growing.Rows(columns, 4.0 * columns[:, 1])
-    found, _ = growing.fit(_NAMES, _OPTIONS, rows, None, seed=0)
+    found, _ = growing.fit_trees(_NAMES, _OPTIONS, rows, None, seed=0)
     assert found.predict(np.array([[0], [1]])) == pytest.approx([0, 4], abs=1e-5)
     nothing = growing.Rows(np.ones((count, 3), np.float32), np.zeros(count))
-    found, _ = growing.fit(_NAMES, _OPTIONS, nothing, None, seed=0)
+    found, _ = growing.fit_trees(_NAMES, _OPTIONS, nothing, None, seed=0)
     assert found.predict(np.ones((2, 1), np.float32)).tolist() == [0, 0]
 
 
@@ -234,5 +240,5 @@ def test_missing_binary_and_large_files(tmp_path):
 # Ranges are one rule: tests/test_config.py.
 @pytest.mark.parametrize('name, value', [('tree', 5), ('trees', 0), ('trees', True)])
 def test_options_out_of_range(name, value):
-    change = lambda: growing.TreeOptions().changed({name: value})
+    change = lambda: growing.TreeOptions().replace_options({name: value})
     refusals.assert_refused(change, name)

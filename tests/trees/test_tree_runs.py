@@ -154,14 +154,14 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     refusals.assert_refused(lambda: train(trees=True), '--trees', wanted)
     # NumPy scores a run as well.
     assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
-    assert 'trees' not in recipes.settings('strong', 'tile:xla')
+    assert 'trees' not in recipes.get_settings('strong', 'tile:xla')
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures('weights_alone')
 def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     monkeypatch.setattr(growing, 'OF_TILES', growing.TreeOptions(**_KWARGS))
-    monkeypatch.setattr(ensembles, 'chosen_weights', lambda *given: [0.5, 1.0])
+    monkeypatch.setattr(ensembles, 'choose_weights', lambda *given: [0.5, 1.0])
     tile_records.write_splits(tmp_path / 'data')
     flags = dict(tile_runs.TINY, epochs=1)
     both, printed = tile_runs.train(tmp_path, trees=True, **flags)

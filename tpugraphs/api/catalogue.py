@@ -17,10 +17,10 @@ class Catalogue(dict[str, str]):
     """A dict of names and one-line descriptions that is displayed as a table."""
 
     def __repr__(self) -> str:
-        return '\n'.join(text.table([list(item) for item in self.items()], '<<'))
+        return '\n'.join(text.format_table([list(item) for item in self.items()], '<<'))
 
     def _repr_html_(self) -> str:
-        return text.html_table([['name', 'what it is'], *map(list, self.items())])
+        return text.make_html_table([['name', 'what it is'], *map(list, self.items())])
 
 
 def models(task: str = 'tile') -> Catalogue:
@@ -31,29 +31,25 @@ def models(task: str = 'tile') -> Catalogue:
     """
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
-    classes = registry.distinct(registry.models(registry.FOLDERS[task]))
-    return _described({**classes, registry.TREES: booster.Trees})
+    classes = registry.drop_aliases(registry.find_models(registry.FOLDERS[task]))
+    return _describe_by_docstrings({**classes, registry.TREES: booster.Trees})
 
 
 def columns() -> Catalogue:
     """Returns the column sets of --columns, and the first lines of their docstrings."""
-    return _described(column_sets.find())
+    return _describe_by_docstrings(column_sets.find())
 
 
-def _described(described: Mapping[str, Any]) -> Catalogue:
-    """Returns names with the first lines of the docstrings of what has them."""
-    return Catalogue(
-        {
-            name: (inspect.getdoc(x) or '').partition('\n')[0]
-            for name, x in described.items()
-        }
-    )
+def _describe_by_docstrings(described: Mapping[str, Any]) -> Catalogue:
+    """Returns the first lines of the docstrings of objects, by name."""
+    docs = {name: inspect.getdoc(x) or '' for name, x in described.items()}
+    return Catalogue({name: doc.partition('\n')[0] for name, doc in docs.items()})
 
 
 def losses() -> Catalogue:
     """Returns the losses, and the first lines of their docstrings.
 
-    Those of TensorFlow Ranking are one entry, where that is installed.
+    The losses of TensorFlow Ranking, where it is installed, are one entry.
     """
     lines = dict(registry.LOSSES)
     if importlib.util.find_spec('tensorflow_ranking'):

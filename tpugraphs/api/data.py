@@ -45,7 +45,7 @@ class Records(Sequence):
         if isinstance(which, str):
             if which not in self.ids:
                 raise KeyError(f'no graph {which!r}{registry.suggest(which, self.ids)}')
-            return self._store.record(self.ids.index(which))
+            which = self.ids.index(which)
         return self._store.record(range(len(self))[which])
 
     def __repr__(self) -> str:
@@ -54,10 +54,11 @@ class Records(Sequence):
     def _repr_html_(self) -> str:
         offsets, counts = self._store.node_offsets, self._store.config_counts
         nodes = offsets[1:] - offsets[:-1]
-        sizes = ([f'{n:,}', f'{c:,}'] for n, c in zip(nodes, counts))
-        rows = [[name, *size] for name, size in zip(self.ids, sizes)]
+        rows = [
+            [name, f'{n:,}', f'{c:,}'] for name, n, c in zip(self.ids, nodes, counts)
+        ]
         head = ['graph', 'nodes', 'configurations']
-        return text.html_table([head, *rows], _MOST_ROWS)
+        return text.make_html_table([head, *rows], _MOST_ROWS)
 
 
 def open_records(
@@ -87,15 +88,15 @@ def open_records(
         OSError: the cache cannot be written.
     """
     check_split(split)
-    options = data_settings(root)
+    options = make_data_settings(root)
     if 'data_root' in options:
         folder = os.path.join(files.expand(options['data_root']), split)
-        task = task or _task_of(folder)
+        task = task or _detect_task(folder)
     task = task or 'tile'
     kind = registry.resolve(task, config.CONFIGS, 'task')
     # A tile collection has no such flags.
     flags = {'source': source, 'search': search} if task == 'layout' else {}
-    collection = collections.collection_from_flags(flags)
+    collection = collections.select_collection(flags)
     if 'data_root' in options:
         # The folder that was named holds the splits themselves.
         collection = collection._replace(subfolder='')
@@ -107,19 +108,19 @@ def open_records(
     )
 
 
-def data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:
+def make_data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:
     """Returns the settings of data: 'sample', also called 'measured', or a folder."""
     if data is None:
         return {}
     if data in PACKAGED:
         return {'sample_data': True}
-    return {'data_root': path_of('data', data)}
+    return {'data_root': convert_path('data', data)}
 
 
-def path_of(argument: str, value: object) -> str:
+def convert_path(argument: str, value: object) -> str:
     """Returns a path as text; raises ValueError, which names the argument."""
     if not isinstance(value, (str, os.PathLike)):
-        raise ValueError(f'{argument} should be a path or a name, not {value!r}')
+        raise ValueError(f'{argument} must be a path or a name, not {value!r}')
     return os.fspath(value)
 
 
@@ -128,9 +129,9 @@ def check_split(split: str) -> None:
     registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
 
 
-def _task_of(folder: str) -> str:
+def _detect_task(folder: str) -> str:
     """Returns the task of the first file of a split; '' if it is damaged."""
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*.npz')))[:1]:
         with contextlib.suppress(ValueError, OSError):  # opening it raises them again
-            return contents.task_of(path)
+            return contents.detect_task(path)
     return ''

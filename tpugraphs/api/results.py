@@ -75,11 +75,11 @@ class Ranking(list[Ranked]):
         for graph in self._graphs:
             first = graph.row(0)
             count = f'{len(graph.scores):,}'
-            slowdown = text.cell(first['slowdown'], '.3f')
+            slowdown = text.format_value(first['slowdown'], '.3f')
             rows.append(
                 [graph.module, f'{graph.nodes:,}', count, first['config'], slowdown]
             )
-        return text.html_table(rows, _MOST_ROWS)
+        return text.make_html_table(rows, _MOST_ROWS)
 
     def to_json(self, path: Path | None = None) -> str:
         """Returns the JSON of `tpugraphs rank --json`; also writes it to `path`."""
@@ -135,10 +135,10 @@ class Runs(list[listing.RunRow]):
     """
 
     def __repr__(self) -> str:
-        return '\n'.join(listing.table(self)) if self else '<no runs>'
+        return '\n'.join(listing.format_table(self)) if self else '<no runs>'
 
     def _repr_html_(self) -> str:
-        return text.html_table(listing.cells(self))
+        return text.make_html_table(listing.make_cells(self))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Returns a pandas.DataFrame with a row for each run.

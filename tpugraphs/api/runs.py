@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 import contextlib
-import math
 import os
 import threading
 from typing import Any
@@ -112,20 +111,20 @@ class Run:
     def __repr__(self) -> str:
         if self.dir == finding.ESTIMATE:
             return f'<Run {self.dir} on {self._collection}, untrained>'
-        row = listing.row(self._file)
+        row = listing.make_row(self._file)
         score = '' if row.score is None else f', valid {row.measure} {row.score:.3f}'
         return f'<Run {row.model} on {row.collection}{score}: {self.dir}>'
 
     def _repr_html_(self) -> str:
-        names, values = listing.cells([listing.row(self._file)])
+        names, values = listing.make_cells([listing.make_row(self._file)])
         pairs = dict(zip(names, values), run=self.dir)
-        return text.html_table([list(pair) for pair in pairs.items()])
+        return text.make_html_table([list(pair) for pair in pairs.items()])
 
     def plot(self, axes: Sequence[Any] | None = None) -> Sequence[Any]:
         """Draws the curves by epoch with matplotlib.
 
         Args:
-            axes: two matplotlib axes; by default those of a new figure.
+            axes: two matplotlib axes; by default, in a new figure.
 
         Returns:
             The axes: one of scores, one of losses.
@@ -137,10 +136,9 @@ class Run:
         best = self.info.get('best_epoch')
         for panel, (title, labels) in zip(axes, _CURVES.items()):
             for name, label in labels.items():
-                values = self.curve.get(name) or ()
-                points = [math.nan if value is None else value for value in values]
-                if points:
-                    panel.plot(range(1, len(points) + 1), points, label=label)
+                values = np.array(self.curve.get(name, []), float)  # NaN for None
+                if len(values):
+                    panel.plot(range(1, len(values) + 1), values, label=label)
             if best is not None and best >= 0:
                 panel.axvline(best + 1, color='grey', linestyle=':', label='best')
             step = 'epoch' if self._file.has_model else 'tree'
@@ -177,13 +175,13 @@ class Run:
             ValueError: the data or the run are unusable, or the data have no runtimes.
         """
         data_lib.check_split(split)
-        with self.loaded(data, cache_dir) as predictor:
+        with self.lend_predictor(data, cache_dir) as predictor:
             return measuring.measure(predictor, split, protocol)[0]
 
     def predict(
         self, split: str = 'test', data: Path | None = None, *, cache_dir: str = ''
     ) -> dict[str, np.ndarray]:
-        """Scores all configurations of a split; arguments are as of `evaluate`.
+        """Scores all configurations of a split; for the arguments, see `evaluate`.
 
         Returns:
             By graph id float32 [configurations]; lower means predicted faster, and
@@ -193,7 +191,7 @@ class Run:
             ValueError: the data or the run are unusable.
         """
         data_lib.check_split(split)
-        with self.loaded(data, cache_dir) as predictor:
+        with self.lend_predictor(data, cache_dir) as predictor:
             store = predictor.open_split(split)
             return dict(zip(store.graph_ids, predictor.score(store)))
 
@@ -205,30 +203,30 @@ class Run:
         Args:
             what: a raw file (.pb), a folder or glob of them, or a list of these; or a
                 record, or several; or an HloModuleProto, with candidates.
-            candidates: configurations instead of those of the files or records,
+            candidates: configurations that replace those in the files or records,
                 such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        with self.loaded() as predictor:
+        with self.lend_predictor() as predictor:
             ranked, outcome = sources.rank(predictor, what, candidates)
         return results.Ranking(ranked, self.dir, outcome)
 
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
-        return Ranker(self._predictor(), self._lock)
+        return Ranker(self._load_predictor(), self._lock)
 
     @contextlib.contextmanager
-    def loaded(
+    def lend_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> Iterator[prediction.Predictor]:
         """Lends the model to a block, which no other thread enters meanwhile."""
-        predictor = self._predictor(data, cache_dir)
+        predictor = self._load_predictor(data, cache_dir)
         with self._lock:
             yield predictor
 
-    def _predictor(
+    def _load_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> prediction.Predictor:
         """Loads the model, once for the same data."""
@@ -243,7 +241,7 @@ class Run:
                     cache_dir=cache_dir,
                     models_file=self._own,
                     collection=self._collection,
-                    **data_lib.data_settings(data),
+                    **data_lib.make_data_settings(data),
                 )
                 self._predictors[key] = prediction.load(self.dir, options)
             return self._predictors[key]
@@ -270,14 +268,14 @@ def load(
         ValueError: there is no such run, or there are several; lists them; there is
             no such collection, or the run is not of it.
     """
-    name = data_lib.path_of('which', which)
+    name = data_lib.convert_path('which', which)
     if name == finding.ESTIMATE:
-        chosen = collections.collection_by_name(collection or collections.NAMES[0])
+        chosen = collections.find_collection(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
         estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
     if out_dir is not None and name != finding.PRETRAINED:
-        name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
+        name = os.path.join(data_lib.convert_path('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:
         run_file.collection.part(collection, run_file.model_dir)
@@ -289,12 +287,12 @@ def runs(out_dir: Path | None = None) -> results.Runs:
     """Lists the finished runs of a folder, the latest last.
 
     Args:
-        out_dir: the folder; by default those that trainings write to.
+        out_dir: the folder; by default all folders where trainings write.
     """
     folders = finding.default_folders()
     if out_dir is not None:
-        folders = [data_lib.path_of('out_dir', out_dir)]
-    return results.Runs(listing.ordered(listing.rows(folders), 'when'))
+        folders = [data_lib.convert_path('out_dir', out_dir)]
+    return results.Runs(listing.sort_rows(listing.read_rows(folders), 'when'))
 
 
 def _check_process(loaded_in: int) -> None:

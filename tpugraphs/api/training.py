@@ -47,7 +47,7 @@ class Callback(Protocol):
         Args:
             run: the training.
             metrics: of the epoch, by the names of `Run.curve`: epoch (from 0),
-                train_loss, val_opa, ...; without those that were not measured.
+                train_loss, val_opa, ...; values that were not measured are absent.
         """
 
 
@@ -62,7 +62,7 @@ class _NoTerminal(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
+def silence_output() -> Iterator[None]:
     """Silences stdout and progress bars; notes on stderr are still printed."""
     quiet = contextlib.redirect_stdout(io.StringIO())
     with quiet, contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
@@ -104,12 +104,12 @@ def train(
     """
     _check_callbacks(callbacks)
     kind = registry.resolve(task, config.CONFIGS, 'task')
-    flags = {**settings, **data_lib.data_settings(data)}
+    flags = {**settings, **data_lib.make_data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
+    flags = settings_lib.convert_types(kind, flags)  # before TensorFlow is waited for
     models: runs_lib.Own = [model] if isinstance(model, type) else ''
-    flags.update(_model_flags(model, task))
+    flags.update(_make_model_flags(model, task))
     models = models or flags.get('models_file', '')
     own_losses: dict[str, Callable] = {}
     if callable(loss):
@@ -118,13 +118,13 @@ def train(
     elif isinstance(loss, str):
         flags['losses'] = loss
     elif loss is not None:
-        raise ValueError(f'loss should be a function or text, not {loss!r}')
+        raise ValueError(f'loss must be a function or text, not {loss!r}')
     from baselines.training import run_training
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
     output = sys.stdout
-    with contextlib.nullcontext() if verbose else silence():
-        chosen = config.with_recipe(kind(**flags), flags)
+    with contextlib.nullcontext() if verbose else silence_output():
+        chosen = config.apply_recipe(kind(**flags), flags)
         training = Training(config.to_json(chosen))
 
         def after_epoch(state: progress.State) -> None:
@@ -148,20 +148,20 @@ def train(
 def _check_callbacks(callbacks: Sequence[Callback]) -> None:
     """Raises ValueError unless all callbacks have the method that is called."""
     if not isinstance(callbacks, (list, tuple)):
-        raise ValueError(f'callbacks should be a list, not {callbacks!r}')
+        raise ValueError(f'callbacks must be a list, not {callbacks!r}')
     for callback in callbacks:
         if not callable(getattr(callback, 'on_epoch', None)):
             raise ValueError(
-                f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
+                f'callbacks: {callback!r} must have on_epoch(run, metrics)'
             )
 
 
-def _model_flags(model: type | str | None, task: str) -> dict[str, str]:
+def _make_model_flags(model: type | str | None, task: str) -> dict[str, str]:
     """Returns the flags that name a model; raises ValueError for something else."""
     if model is None:
         return {}
     if isinstance(model, type):
         return {'model': model.__name__}
     if isinstance(model, str):
-        return registry.named_model(model, task)
-    raise ValueError(f'model should be a name, a file or a class, not {model!r}')
+        return registry.split_model_name(model, task)
+    raise ValueError(f'model must be a name, a file or a class, not {model!r}')

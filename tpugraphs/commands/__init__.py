@@ -1,8 +1,8 @@
 """Commands: `tpugraphs <name>`, or `python -m tpugraphs <name>`.
 
 Each module here is one command of its name: its docstring is the help text,
-`add_arguments(parser)` declares the options, and `run(args)` makes one call of what
-does the work.  Another distribution adds a package of such modules as an entry point of
+`add_arguments(parser)` declares the options, and `run(args)` makes one call, which does
+the work.  Another distribution adds a package of such modules as an entry point of
 the group `tpugraphs.commands`; they are `tpugraphs <its name> <name>`.
 """
 
@@ -21,20 +21,20 @@ from baselines.core import exits
 from baselines.core import extensions
 
 
-def names(package: str = __name__) -> list[str]:
+def list_commands(package: str = __name__) -> list[str]:
     """Returns the names of the commands of a package, sorted."""
     spec: Any = importlib.util.find_spec(package)
     modules = pkgutil.iter_modules(spec.submodule_search_locations)
     return sorted(module.name for module in modules if module.name[0] != '_')
 
 
-def packages() -> dict[str, str]:
+def list_packages() -> dict[str, str]:
     """Returns the packages of commands of other distributions, by name."""
     points = extensions.find(extensions.COMMANDS)
     return {name: point.value for name, point in points.items()}
 
 
-def summary(name: str, package: str = __name__) -> str:
+def read_summary(name: str, package: str = __name__) -> str:
     """Returns the first line of a command's help.
 
     The command is not imported: all of them together import nearly everything.
@@ -48,24 +48,24 @@ def summary(name: str, package: str = __name__) -> str:
     return (ast.get_docstring(ast.parse(source)) or '').partition('\n')[0]
 
 
-def load(name: str, package: str = __name__) -> types.ModuleType:
+def import_command(name: str, package: str = __name__) -> types.ModuleType:
     """Imports the command of that name."""
     return importlib.import_module(f'{package}.{name}')
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose --help may be printed where nobody reads on, or nothing fits."""
+    """A parser whose --help may go to a closed pipe or a full disk."""
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """Exits once what was printed is written."""
-        super().exit(exits.guarded(lambda: status), message)
+        """Exits once all output is written."""
+        super().exit(exits.run_guarded(lambda: status), message)
 
 
-def parser(
+def make_parser(
     name: str, package: str = __name__, prog: str = 'tpugraphs'
 ) -> argparse.ArgumentParser:
     """Makes the parser of the command line of a command."""
-    command = load(name, package)
+    command = import_command(name, package)
     result = _Parser(
         prog=f'{prog} {name}',
         description=command.__doc__,
@@ -82,5 +82,5 @@ def run(
     prog: str = 'tpugraphs',
 ) -> int:
     """Runs a command with `argv`, by default the process's; returns its exit code."""
-    args = parser(name, package, prog).parse_args(argv)
-    return exits.guarded(functools.partial(load(name, package).run, args))
+    args = make_parser(name, package, prog).parse_args(argv)
+    return exits.run_guarded(functools.partial(import_command(name, package).run, args))

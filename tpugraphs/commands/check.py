@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the lines and the verdict; returns the exit code."""
-    hand_in = handin.grading.find(
+    hand_in = handin.grading.find_hand_in(
         args.models_file, args.dir, args.data_root, args.toy_data
     )
     if args.published or args.script:
@@ -51,5 +51,5 @@ def run(args: argparse.Namespace) -> int:
     for line in checked:
         print(line)
         lines.append(line)
-    print(handin.verdict.conclude(lines, hand_in))
+    print(handin.verdict.write_verdict(lines, hand_in))
     return int(not all(line.ok for line in lines))

@@ -43,9 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Trains, writes the submission, and prints the table."""
-    options = settings_lib.from_options(tpugraphs.competition.CompetitionOptions, args)
+    kind = tpugraphs.competition.CompetitionOptions
+    options = settings_lib.make_from_options(kind, args)
     results = tpugraphs.competition.compete(options, args.dirs)
     command_line.show(args, results.to_json(), results.to_text)

@@ -47,18 +47,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.switch(parser, '--keep_archives', about)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
     names = [name.strip() for name in args.collection.split(',')]
-    for split in download.splits_of([name for name in names if name]):
+    for split in download.list_splits([name for name in names if name]):
         counts = download.download(
             split, args.data_dir, args.base_url, args.keep_archives
         )
-        print(f'{split}: {_outcome(counts)}', flush=True)
+        print(f'{split}: {_describe_outcome(counts)}', flush=True)
 
 
-def _outcome(counts: archives.Unpacked | None) -> str:
+def _describe_outcome(counts: archives.Unpacked | None) -> str:
     """Describes the numbers of a split's files; None means it was on disk already."""
     if counts is None:
         return 'complete already'

@@ -2,10 +2,10 @@
 
   tpugraphs ensemble --dirs ~/out/a/latest ~/out/b/latest
 
-The runs may be of different models, but are of one collection.  --by says what
-is averaged: scores, each run's mapped to 0..1 per graph, or ranks.  The CSV is
+The runs may be of different models, but must be of one collection.  --by chooses the
+numbers to average: scores, each run's mapped to 0..1 per graph, or ranks.  The CSV is
 as `tpugraphs predict` writes it.  Where runtimes are known (--split valid), a
-table compares the ensemble with its members, and says what it gains over each,
+table compares the ensemble with its members, and shows its gain over their mean,
 with an interval from drawing programs at random.  --evaluate prints what
 `tpugraphs evaluate` prints for the ensemble and each member, too; --json prints all
 measurements.
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     tpugraphs.run_reports.average_runs(args)

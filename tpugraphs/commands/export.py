@@ -3,7 +3,7 @@
     tpugraphs export --dir latest out/
 
 The signature of the SavedModel takes a graph's raw arrays by name and gives `scores`,
-lower for what is predicted faster; sizes are free, and the normaliser is inside.  A
+lower for faster configurations; sizes are free, and the normaliser is inside.  A
 program that serves it needs neither this package nor TF-GNN: docs/guide/models.md.
 
 Of a run with trees next to its graph model (--recipe=strong) the graph model is
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the run, and prints what was written."""
-    run_file = finding.load(command_line.run_of(args))
+    """Writes the run, and prints a description of the files."""
+    run_file = finding.load(command_line.get_run_name(args))
     export = scoring.exporting.export
     lines = export(run_file, args.output, args.models_file, args.collection)
     print(*lines, sep='\n')

@@ -56,11 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_beam_arguments(parser)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Extracts the files, and prints a summary."""
     tpugraphs.beam.check_arguments(args)
-    options = settings_lib.from_options(extract.extractor.ExtractionOptions, args)
-    return extract.extraction.extract(
-        args.inputs, options, args.runner, args.beam_options, args.split, args.by
-    )
+    options = settings_lib.make_from_options(extract.extractor.ExtractionOptions, args)
+    return extract.extraction.extract(args.inputs, options)

@@ -25,28 +25,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    run_file = finding.load(command_line.run_of(args))
+    run_file = finding.load(command_line.get_run_name(args))
     if not run_file.has_trees:
         raise ValueError(
-            f'{run_file.model_dir} has no trees: importances are of runs of '
-            '--model=Trees, --trees or --recipe=strong'
+            f'{run_file.model_dir} must have trees (--model=Trees, --trees)'
         )
     trees = booster.Trees.read(run_file.trees_file)
-    rows = trees.importances()
+    rows = trees.compute_importances()
     if args.json:
         print(text.to_json([row._asdict() for row in rows]))
         return
-    print(
-        f'{run_file.model_dir}: {text.count(trees.count, "tree")}, '
-        f'{text.count(len(rows), "column")}'
-    )
+    columns = text.count(len(rows), 'column')
+    print(f'{run_file.model_dir}: {text.count(trees.count, "tree")}, {columns}')
     if trees.prior:
         prior = trees.prior
         print(f'they correct {prior.weight:g} x the ranks of {prior.column}')
     cells = [
-        [row.column, text.cell(row.gain, '.1%'), f'{row.splits:,}']
+        [row.column, text.format_value(row.gain, '.1%'), f'{row.splits:,}']
         for row in rows[: args.top]
     ]
-    print(*text.table([['column', 'gain', 'splits'], *cells], rules=[1]), sep='\n')
+    table = text.format_table([['column', 'gain', 'splits'], *cells], rules=[1])
+    print(*table, sep='\n')
     if len(rows) > args.top:
         print(f'{len(rows) - args.top:,} more: --top')

@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, f'{about}hash goes into the name')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    names, score = command_line.runs_of(args), None
+    names, score = command_line.get_run_names(args), None
     if args.runner or args.beam_options:
-        score = tpugraphs.beam.scoring_of(args)
-    options = settings_lib.from_options(scoring.prediction.Options, args)
+        score = tpugraphs.beam.make_scoring(args)
+    options = settings_lib.make_from_options(scoring.prediction.Options, args)
     scoring.prediction.write_predictions(names, options, args.output, args.split, score)

@@ -61,11 +61,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command_line.add_models_file(parser)
     needed = 'needed only for runs of the published code, which do not hold their '
     for name in ('data_root', 'cache_dir'):
-        about = settings_lib.help_of(config.TileConfig, name)
+        about = settings_lib.get_help(config.TileConfig, name)
         option(f'--{name}', '', f'{about}; {needed}normaliser')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     return ranking.sources.rank_sources(args)

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, 'write this HTML file')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Measures the runs and writes the report.
 
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
-    options = settings_lib.from_options(scoring.prediction.Options, args)
-    predictors = scoring.ensemble.load(command_line.runs_of(args), options)
+    options = settings_lib.make_from_options(scoring.prediction.Options, args)
+    predictors = scoring.ensemble.load(command_line.get_run_names(args), options)
     labels = scoring.ensemble.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():
@@ -51,5 +51,5 @@ def run(args: argparse.Namespace) -> None:
         name, model = labels[model_dir]
         run = cast(run_files.RunFile, predictor.run)  # none of them is the estimate
         drawn.append(report.measured.MeasuredRun(name, model, run, summary, graphs))
-    report.page.write(args.output, drawn)
+    report.page.write_page(args.output, drawn)
     print(f'report: {text.printable(files.expand(args.output))}')

@@ -3,12 +3,12 @@
   tpugraphs runs
   tpugraphs runs --out_dir ~/out/mine --sort score
 
-By default those in the folders that trainings write to are listed, the latest
-last.  What stands in the last column is a name for --dir of all other commands,
-which also takes `latest`, a whole directory or a --run_id.  Trainings that are running
-or were interrupted are listed below.  `valid` is the ordered-pair accuracy on
-validation configurations, all pairs pooled, for layouts Kendall's tau; `tpugraphs
-evaluate` measures runs on whole splits.
+By default the runs in the folders where trainings write are listed, the latest last.
+The last column has names for --dir of all other commands, which also takes `latest`, a
+whole directory or a --run_id.  Trainings that are running or were interrupted are
+listed below.  `valid` is the ordered-pair accuracy on validation configurations, all
+pairs pooled, for layouts Kendall's tau; `tpugraphs evaluate` measures runs on whole
+splits.
 """
 
 import argparse
@@ -49,14 +49,15 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError('--out_dir: one folder, where runs are named')
         where = args.out_dir[0] if args.out_dir else ''
         names = [finding.in_folder(where, name) for name in args.runs]
-        rows = [listing.row(run_files.read(d)) for d in finding.find_all(names)]
+        rows = [listing.make_row(run_files.read(d)) for d in finding.find_all(names)]
     else:
-        unfinished = list(listing.unfinished(folders))
-        rows = listing.rows(folders)
-    rows = listing.ordered(rows, args.sort)
+        unfinished = list(listing.list_unfinished(folders))
+        rows = listing.read_rows(folders)
+    rows = listing.sort_rows(rows, args.sort)
     if args.json or rows:
         content = [row._asdict() for row in rows]
-        command_line.show(args, content, lambda: '\n'.join(listing.table(rows)))
+        shown = lambda: '\n'.join(listing.format_table(rows))
+        command_line.show(args, content, shown)
     elif not unfinished:
         raise ValueError(finding.no_runs_message(folders))
     for line in unfinished:

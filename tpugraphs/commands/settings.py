@@ -3,8 +3,8 @@
     tpugraphs settings --dir latest > run.toml
     tpugraphs train tile --config=run.toml --seed=1
 
-Printed is what differs from the defaults.  What a recipe has set is there as any other
-setting; --resume and --results_csv, which are of one training alone, are left out.
+Settings that differ from the defaults are printed, also those that a recipe has set.
+--resume and --results_csv belong to a single training, and are left out.
 """
 
 import argparse
@@ -22,6 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the settings."""
-    run_file = run_files.read(finding.find_one(command_line.run_of(args)))
+    run_file = run_files.read(finding.find_one(command_line.get_run_name(args)))
     print(f'# {run_file.model_dir}')
-    print(scripts.to_toml(scripts.changed_settings(run_file.args)), end='')
+    print(scripts.to_toml(scripts.list_changed_settings(run_file.args)), end='')

@@ -37,10 +37,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser, 'text')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
-    described = inspect.showing.describe(args.file, args.module, args.plot)
+    described = inspect.showing.describe_file(args.file, args.module, args.plot)
     print_description(args, described.to_json(), described.to_text)
 
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
 
     start = 'tile' if args.target == 'show' else args.target
     name = next(name for name in collections.NAMES if name.startswith(start))
-    collection = collections.collection_by_name(name)
+    collection = collections.find_collection(name)
     preset = {'out_dir': f'{_OUT}/{name.replace(":", "_")}'}
     if start == name:
         preset |= collection.flags
@@ -55,13 +55,13 @@ def run(args: argparse.Namespace) -> None:
     values = scripts.parse_flags([kind, own], title, __doc__, words, basic)
     if values is None:
         return
-    options = settings_lib.from_options(own, values)
+    options = settings_lib.make_from_options(own, values)
     settings_lib.check_ranges(options, '--')
     if args.target == 'show':
-        storage = options.storage or trials.default_storage(values.out_dir)
-        trials.show(trials.load(storage, options.study), options.json)
+        storage = options.storage or trials.make_default_storage(values.out_dir)
+        trials.show_trials(trials.load_study(storage, options.study), options.json)
     else:
-        base = scripts.from_flags(kind, values)
+        base = scripts.read_flags(kind, values)
         given = [flag for flag in values if values[flag].present]
-        given += scripts.from_toml(kind, values.config) if values.config else ()
-        trials.run(dataclasses.replace(base, recipe=''), options, given)
+        given += scripts.read_toml(kind, values.config) if values.config else ()
+        trials.run_sweep(dataclasses.replace(base, recipe=''), options, given)

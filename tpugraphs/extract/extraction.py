@@ -28,24 +28,11 @@ _MANY_FILES = 64
 _LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
 
 
-def extract(
-    inputs: list[str],
-    options: extractor.ExtractionOptions,
-    runner: str = '',
-    beam_options: str = '',
-    shares: str = '',
-    by: str = splitting.BY[0],
-) -> int:
+def extract(inputs: list[str], options: extractor.ExtractionOptions) -> int:
     """Extracts raw files, and prints a summary.
 
     Args:
         inputs: files, folders and globs, as in `reading.find_files`.
-        runner: name of an installed Beam runner, whose workers see the inputs and the
-            output; '' uses Beam's own, and only for many files.
-        beam_options: command-line options for it, in one string.
-        shares: shares of train, valid and test, such as '80/10/10'; '' for one
-            folder.
-        by: unit that stays together in a split, one of `splitting.BY`.
 
     Returns:
         1 if a file or module was wrong, else 0.
@@ -54,22 +41,25 @@ def extract(
         ValueError: an input names nothing, nothing can be written, or the modules
             cannot be split in `output`.
     """
-    parts = shares_lib.parse(shares) if shares else None
+    shares = shares_lib.parse_shares(options.split) if options.split else None
     paths = reading.find_files(inputs)
     output = files.expand(options.output)
     if os.path.exists(output) and not os.path.isdir(output):
-        raise ValueError(
-            f'{output}: is a file; the last argument is the folder for the npz files'
-        )
+        raise ValueError(f'{output}: the last argument must be a folder, not a file')
     options = dataclasses.replace(
-        options, output=output, kind=options.kind or _first_kind(paths)
+        options, output=output, kind=options.kind or _detect_kind(paths)
     )
-    if parts:
-        _check_split(paths, options, parts, by)
+    if shares:
+        _check_split(paths, options, shares)
     total = outcomes.Outcome()
+    extracted: Iterable[outcomes.Outcome]
     # Results are the same either way; Beam uses all cores.
-    if runner or len(paths) > _MANY_FILES:
-        extracted = _through_beam(paths, options, runner, beam_options)
+    if options.runner or len(paths) > _MANY_FILES:
+        work = functools.partial(_extract_file, options=dataclasses.asdict(options))
+        results = beam.map_items(
+            work, paths, output, options.runner, options.beam_options
+        )
+        extracted = (outcomes.Outcome(**outcome) for outcome in results)
     else:
         shown = phases.each(paths, 'extracting', len(paths), 'file')
         extracted = (extractor.extract_file(path, options) for path in shown)
@@ -84,52 +74,36 @@ def extract(
     if total.fatal:
         raise ValueError(total.fatal)
     print(outcomes.summary(total))
-    if parts and os.path.isdir(output):
-        print(splitting.split(output, parts, by, total.by_file))
+    if shares and os.path.isdir(output):
+        print(splitting.move_files(output, shares, options.by, total.by_file))
     return 1 if total.failed else 0
 
 
 def _check_split(
-    paths: list[str],
-    options: extractor.ExtractionOptions,
-    shares: Sequence[float],
-    by: str,
+    paths: list[str], options: extractor.ExtractionOptions, shares: Sequence[float]
 ) -> None:
     """Raises ValueError, before a file is written, where modules cannot be split.
 
     There are too few of them, or the output folder has files of other modules, which
     would be mixed with them.
     """
-    there = splitting.extracted(options.output)
+    there = splitting.list_extracted(options.output)
     if len(paths) > _MANY_FILES and not there:
         return  # reading them twice would take long
     modules: dict[str, list[str]] = {}
     for path in paths:
-        with contextlib.suppress(ValueError, OSError):  # extracting it says what it is
+        with contextlib.suppress(ValueError, OSError):  # extraction reports it
             tunings = reading.read_tuning(path, options.kind).modules
             modules[path] = [raw_lib.graph_id(tuning) for tuning in tunings]
     if modules:
-        splitting.check_groups(shares, by, modules)
+        splitting.check_groups(shares, options.by, modules)
     mine = {name for names in modules.values() for name in names}
     others = [path for name, path in there.items() if name not in mine]
     if others:
         raise ValueError(
-            f'--split: {options.output} has {text.count(len(others), "npz file")} of '
-            f'other modules, such as {others[0]}: name an empty folder, or give their '
-            'raw files, too'
+            f'--split: {options.output} must have no npz files of modules that are not '
+            f'given; it has {len(others)}, such as {others[0]}'
         )
-
-
-def _through_beam(
-    paths: list[str],
-    options: extractor.ExtractionOptions,
-    runner: str,
-    beam_options: str,
-) -> Iterable[outcomes.Outcome]:
-    """Extracts raw files on the workers of Beam."""
-    work = functools.partial(_extract_file, options=dataclasses.asdict(options))
-    results = beam.map_items(work, paths, options.output, runner, beam_options)
-    return [outcomes.Outcome(**outcome) for outcome in results]
 
 
 def _extract_file(path: str, options: text.JsonObject) -> text.JsonObject:
@@ -138,7 +112,7 @@ def _extract_file(path: str, options: text.JsonObject) -> text.JsonObject:
     return dataclasses.asdict(outcome)
 
 
-def _first_kind(paths: list[str]) -> str | None:
+def _detect_kind(paths: list[str]) -> str | None:
     """Returns the kind of the first readable file: 'tile' or 'layout'; else None.
 
     A folder with both kinds could be read as neither, so files of the other kind are

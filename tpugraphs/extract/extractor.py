@@ -28,6 +28,12 @@ class ExtractionOptions:
     pad: int = 0  # the value of absent list entries, 0 or -1
     extra: bool = False  # whether to write `node_feat_extra`, too
     overwrite: bool = False  # whether to replace existing files
+    # an installed Beam runner, whose workers see the inputs and the output; '' for
+    # Beam's own, and only for many files
+    runner: str = ''
+    beam_options: str = ''  # command-line options of the runner
+    split: str = ''  # shares of train, valid and test, as '80/10/10'; '' for one folder
+    by: str = splitting.BY[0]  # the unit that stays together in a split
 
 
 def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
@@ -66,7 +72,7 @@ def _extract_module(
         if reason:
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
-    target = splitting.path_of(options.output, stem)
+    target = splitting.find_path(options.output, stem)
     # Two modules of one file: the first one is kept.
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')
@@ -81,10 +87,7 @@ def _extract_module(
     notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:
-        notes.append(
-            f'module {name}: no usable default run; its '
-            'runs are kept, since layouts need no normaliser'
-        )
+        notes.append(f'module {name}: no usable default run; layouts need none')
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     raw_lib.write_record(target, stem, nodes, configs)
@@ -111,6 +114,5 @@ def _check_existing(target: str, options: ExtractionOptions) -> None:
     if pad != options.pad or missing:
         how = 'without --extra' if missing else f'with --pad={pad}'
         raise OSError(
-            f'{target}: is there already, extracted {how}; use another '
-            'folder, or --overwrite'
+            f'{target}: was extracted {how}; use another folder, or --overwrite'
         )

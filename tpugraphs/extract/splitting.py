@@ -18,14 +18,14 @@ from baselines.data import shares as shares_lib
 BY = ('program', 'file', 'module')
 
 
-def path_of(folder: str, name: str) -> str:
+def find_path(folder: str, name: str) -> str:
     """Returns the path of a module's npz file: in a split, or else in the folder."""
     parts = (os.path.join(folder, part, f'{name}.npz') for part in collections.SPLITS)
     existing = (path for path in parts if os.path.lexists(path))
     return next(existing, os.path.join(folder, f'{name}.npz'))
 
 
-def split(
+def move_files(
     folder: str, shares: Sequence[float], by: str, modules: Mapping[str, Sequence[str]]
 ) -> str:
     """Moves npz files of a folder into train, valid and test below it.
@@ -33,8 +33,8 @@ def split(
     Files that are in a split already are moved, too.
 
     Args:
-        by: modules that stay together: those of a 'program' (an id without its last
-            _<hash>), of a raw 'file', or none ('module').
+        by: the unit that stays together: a 'program' (all ids that differ in their last
+            _<hash> alone), a raw 'file', or only a 'module'.
         modules: raw file -> ids of its modules.
 
     Returns:
@@ -54,7 +54,7 @@ def split(
         members = [member for group in mine for member in groups[group]]
         for member in members:
             place = os.path.join(folder, split_name, f'{member}.npz')
-            os.replace(path_of(folder, member), place)
+            os.replace(find_path(folder, member), place)
         counts.append(f'{split_name} {len(members)} of {text.count(len(mine), by)}')
     return 'split    ' + ', '.join(counts)
 
@@ -62,15 +62,15 @@ def split(
 def check_groups(
     shares: Sequence[float], by: str, modules: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Returns the ids of the modules of each group; arguments are as of `split`.
+    """Groups the ids of modules, at least one group per split; see `move_files`.
 
     Raises:
         ValueError: there are fewer groups than splits; says how else to cut.
     """
-    groups = _groups(modules, by)
+    groups = _group_ids(modules, by)
     num_splits = np.count_nonzero(shares)
     if len(groups) < num_splits:
-        finer = [b for b in BY if len(_groups(modules, b)) >= num_splits]
+        finer = [b for b in BY if len(_group_ids(modules, b)) >= num_splits]
         advice = f'use --by {finer[0]}' if finer else 'give more raw files'
         raise ValueError(
             f'--split: {text.count(len(groups), by)} for {num_splits} splits: '
@@ -79,7 +79,7 @@ def check_groups(
     return groups
 
 
-def extracted(folder: str) -> dict[str, str]:
+def list_extracted(folder: str) -> dict[str, str]:
     """Returns the npz files in a folder and in its splits: id -> path."""
     root = glob.escape(folder)
     places = (os.path.join(root, part, '*.npz') for part in ('', *collections.SPLITS))
@@ -87,12 +87,12 @@ def extracted(folder: str) -> dict[str, str]:
     return {os.path.basename(path)[: -len('.npz')]: path for path in paths}
 
 
-def _groups(modules: Mapping[str, Sequence[str]], by: str) -> dict[str, list[str]]:
-    """Groups the ids of modules, see `split`: name of the group -> ids."""
+def _group_ids(modules: Mapping[str, Sequence[str]], by: str) -> dict[str, list[str]]:
+    """Groups the ids of modules, see `move_files`: name of the group -> ids."""
     file_of = {name: path for path, names in modules.items() for name in names}
     groups: dict[str, list[str]] = {}
     for name in sorted(file_of):
-        program = families.program_of_kernel(name)
+        program = families.find_program(name)
         group = {'program': program, 'file': file_of[name], 'module': name}[by]
         groups.setdefault(group, []).append(name)
     return groups

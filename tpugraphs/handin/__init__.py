@@ -1,4 +1,4 @@
-"""What a course asks of a hand-in, and what its grader's script makes of it.
+"""Checks a hand-in for a course: the contract of a model, and a grader's run.
 
 importable        what a models.py may import there
 conformance       the contract of a model, rule by rule
@@ -9,4 +9,4 @@ verdict           the lines of the report, and the last one
 
 from baselines.core import starting
 
-__getattr__ = starting.submodules(__name__)
+__getattr__ = starting.import_on_use(__name__)

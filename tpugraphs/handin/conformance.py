@@ -3,8 +3,8 @@
     for line in check(MyModel, {}):
         print(line)
 
-The tests check every registered model by these rules, on graphs of their own.  Rules
-that a training has, too, are those of `own_code`.
+The tests check every registered model by these rules, on graphs of their own.  The
+rules that a training checks, too, are in `own_code`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,11 +28,11 @@ NUM_CONFIGS = 4
 # The last one has no edges.
 _NODES = {'five nodes': 5, 'three nodes': 3, 'one node without edges': 1}
 
-# Made-up graphs: `own_code.Graphs`, or those of a test.
+# Made-up graphs: `own_code.Graphs`, or a class of a test.
 Graphs = Any
 
 
-def build(
+def build_model(
     model_class: type, kwargs: Mapping[str, Any], graphs: Graphs, seed: int = 0
 ) -> tf.keras.Model:
     """Makes a model as the course's script does, by keyword and with `forward` alone.
@@ -54,7 +54,7 @@ def depends_on_list(model: tf.keras.Model) -> bool:
     return getattr(model, 'scores_depend_on_list', False)
 
 
-def rounding(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
+def bound_error(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
     """Bounds how far apart two float32 evaluations of a score may be.
 
     A score is built from products with weights.  Where the terms of a sum cancel,
@@ -79,6 +79,7 @@ def rounding(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
         for weight, gradient in zip(weights, gradients)
     )
     lengths = sum(weight.shape[0] for weight in weights if weight.shape.rank == 2)
+    # Two evaluations, six standard deviations each.
     return 2 * 6 * 2**-24 * np.sqrt(lengths) * terms
 
 
@@ -97,7 +98,7 @@ def _require_close(
     """
     for name, row, other in zip(graphs.names, scores, expected):
         most = float(np.abs(row - other).max())
-        if most and not most <= rounding(model, graphs.graph((name,))):  # a gradient
+        if most and not most <= bound_error(model, graphs.graph((name,))):  # a gradient
             raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
 
 
@@ -162,7 +163,7 @@ def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> 
                 'attribute once, and each layer to one attribute'
             )
     copy_variables(loaded, other)
-    kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
+    kept = text.list_names([v.name for v in model.non_trainable_variables]) or 'random'
     change = f'the trainable variables, all that a grader copies, are not all ({kept})'
     _require_close(model, graphs, other(batch).numpy(), expected, change)
 
@@ -214,7 +215,7 @@ _FIRST = 3  # where one of these fails, others would, too
 
 
 @functools.cache
-def _graphs() -> own_code.Graphs:
+def _make_graphs() -> own_code.Graphs:
     return own_code.Graphs(config.TileConfig(configs=NUM_CONFIGS), _NODES)
 
 
@@ -225,14 +226,14 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
         model_class: class of a tile model.
         kwargs: arguments of its constructor.
     """
-    name, path = model_class.__name__, registry.file_of(model_class)
-    graphs = _graphs()
+    name, path = model_class.__name__, registry.find_file(model_class)
+    graphs = _make_graphs()
     models: list[tf.keras.Model] = []
 
     def make() -> None:
-        models.extend(build(model_class, kwargs, graphs, seed) for seed in range(2))
+        models.extend(build_model(model_class, kwargs, graphs, n) for n in range(2))
 
-    made = tried(name, "is made as in the course's script", make, path)
+    made = try_rule(name, "is made as in the course's script", make, path)
     yield made
     if not made.ok:
         return
@@ -242,7 +243,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
     said: set[str] = set()
     for number, (rule, check_rule) in enumerate(rules.items()):
         work: Any = functools.partial(check_rule, model, graphs)
-        line = tried(name, rule, work, path)
+        line = try_rule(name, rule, work, path)
         wrong = line.note.removeprefix(f'{rule}: ')
         if wrong not in said:  # one fault may break several rules
             yield line
@@ -251,10 +252,10 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
             return
 
 
-def tried(
+def try_rule(
     subject: str, rule: str, work: Callable[[], str | None], path: str = ''
 ) -> verdict.Line:
-    """Tries a rule; its line says what was raised, and where in the user's file.
+    """Tries a rule; its line quotes an error, and names the line of the user's file.
 
     Args:
         work: returns what to add to the rule, if anything.

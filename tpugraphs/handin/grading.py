@@ -1,4 +1,4 @@
-"""Predicts what a course's script makes of a hand-in, by doing what the script does.
+"""Predicts the result of a course's script for a hand-in, by the steps of the script.
 
     for line in check('models.py', '~/out/tpugraphs_tiles/model_0123'):
         print(line)
@@ -50,7 +50,7 @@ Scores = dict[str, np.ndarray]  # graph id -> float32 [configurations]
 Lines = Iterator[verdict.Line]
 
 
-def find(
+def find_hand_in(
     models_file: str, model_dir: str = '', data_root: str = '', toy_data: bool = False
 ) -> verdict.HandIn:
     """Finds the files of a hand-in.
@@ -88,7 +88,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
         note = f'hand in a run without {" ".join(refused) or "--model=Trees"}'
         return (yield verdict.Line('FIX', hand_in.file, note))
     imported = functools.partial(importable.check, path)
-    imports = conformance.tried(hand_in.file, 'imports', imported)
+    imports = conformance.try_rule(hand_in.file, 'imports', imported)
     yield imports
     try:
         module = registry.load_models_file(path, 'tiles', '')
@@ -98,23 +98,23 @@ def check(hand_in: verdict.HandIn) -> Lines:
         if imports.ok:  # else that line has said it
             yield verdict.Line('FIX', hand_in.file, str(error))
         return
-    models, trained = registry.models_in(module), run.args['model'] if run else ''
+    models, trained = registry.list_models_in(module), run.args['model'] if run else ''
     if hasattr(module, trained):  # a class may be private there, or imported
         models[trained] = getattr(module, trained)
-    names = [n for n in (name, trained) if n] or [*registry.distinct(models)]
+    names = [n for n in (name, trained) if n] or [*registry.drop_aliases(models)]
     for model in dict.fromkeys(names or ['*']):
         if model not in models:
             suggested = registry.suggest(model, models)
             note = f'there is no model {text.quoted(model)}{suggested}'
             return (yield verdict.Line('FIX', hand_in.file, note))
-        kwargs = model_kwargs(run) if run and model == trained else {}
+        kwargs = read_model_kwargs(run) if run and model == trained else {}
         yield from conformance.check(models[model], kwargs)
     if run:
         yield from _grade(models[trained], hand_in, run)
 
 
 def _note_scripts() -> Lines:
-    """Notes scripts of the course that were copied over those of this package."""
+    """Notes scripts of this package that the course's scripts have replaced."""
     for name in (SCRIPT, 'create_kaggle_csv.py'):
         path = pathlib.Path(baselines.__file__).parents[1] / name
         if path.is_file() and b'from baselines' not in path.read_bytes():
@@ -150,7 +150,7 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
                 f'{differing} of {total} differ: hand in the models.py of the training'
             )
         note = '' if expected else ': its run file has no ranking to compare with'
-        best = {name: arrays.best_first(row) for name, row in scores.items()}
+        best = {name: arrays.order_by_score(row) for name, row in scores.items()}
         if differing := count_differing(as_course, best) if as_course else 0:
             note += f', and the script otherwise for {differing}, as it scales features'
             note += ' by all training kernels, and takes whole lists; this is fine'
@@ -159,11 +159,12 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
     path = hand_in.path
     if not partial:
         rule = f'{SCRIPT} ranks the test kernels'
-        line = conformance.tried(subject, rule, rank_as_course, path)
+        line = conformance.try_rule(subject, rule, rank_as_course, path)
         yield line
         if not line.ok:
             return
-    yield conformance.tried(subject, 'ranks as the training did', rank_as_trained, path)
+    rule = 'ranks as the training did'
+    yield conformance.try_rule(subject, rule, rank_as_trained, path)
 
 
 def open_data(
@@ -181,28 +182,26 @@ def open_data(
     collection = run.collection.part('', run.model_dir)
     options = prediction.Options(hand_in.data_root, toy_data=hand_in.toy_data or None)
     options = prediction.resolve(options, collection, run)
-    train, *others = (
-        _TASK.store_class.open_collection(collection, options, split)
-        for split in collections.SPLITS
-    )
+    open_split = _TASK.store_class.open_collection
+    train, *others = (open_split(collection, options, s) for s in collections.SPLITS)
 
     def fit(least: int) -> normalizer_lib.Scaling:
         chosen = np.flatnonzero(train.config_counts >= least)
         opcodes = [train.max_opcode[chosen], *(s.max_opcode for s in others)]
         normalizer = normalizer_lib.Normalizer.fit(train, chosen)
-        return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
+        return normalizer_lib.Scaling(normalizer, normalizer_lib.count_ops(*opcodes))
 
     # A run of the published code holds no scaling.
     trained = normalizer_lib.Scaling.from_json(run.info) or fit(run.configs)
     return others[-1], trained, fit(0)
 
 
-def model_kwargs(run: run_files.RunFile) -> text.JsonObject:
+def read_model_kwargs(run: run_files.RunFile) -> text.JsonObject:
     """Returns the options of a run's model."""
     return settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
 
 
-def predict(hand_in: verdict.HandIn, run: run_files.RunFile) -> Scores:
+def score_hand_in(hand_in: verdict.HandIn, run: run_files.RunFile) -> Scores:
     """Scores the test kernels of a run as the course's script does; see below."""
     module = registry.load_models_file(hand_in.path, 'tiles', '')
     test, _, fitted = open_data(hand_in, run)
@@ -228,9 +227,10 @@ def score_as_course(
     ids = phases.each(test.graph_ids, title, total, 'kernel')
     for number, graph_id in enumerate(ids):
         try:
-            scored[graph_id] = np.asarray(model.forward(*_kernel(graphs, number)))[0]
+            kernel, configs = _make_kernel(graphs, number)
+            scored[graph_id] = np.asarray(model.forward(kernel, configs))[0]
         except (Exception, SystemExit) as error:
-            wrong = registry.describe_error(error, registry.file_of(model_class))
+            wrong = registry.describe_error(error, registry.find_file(model_class))
             raise ValueError(f'kernel {graph_id}: {wrong}') from error
     return scored
 
@@ -253,17 +253,17 @@ def make_model(
     from tpugraphs.handin import conformance
 
     graphs = _TASK.graphs(test, scaling.normalizer, False, False)
-    kwargs = model_kwargs(run)
+    kwargs = read_model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
-    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
+    with registry.limit_size(weights.compute_size_limit(run.model_dir, kwargs)):
         model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
-        model.forward(*_kernel(graphs, 0))
+        model.forward(*_make_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)
     return model, graphs
 
 
-def _kernel(
+def _make_kernel(
     graphs: 'graphs_lib.TileGraphs', number: int
 ) -> tuple['tfgnn.GraphTensor', int]:
     """Returns a kernel with all its configurations, and their number."""
@@ -271,7 +271,7 @@ def _kernel(
 
     from baselines.tiles import graphs as graphs_lib
 
-    packed = graphs.scoring_items(np.array([number]), pairs=None)
+    packed = graphs.pack_all(np.array([number]), pairs=None)
     configs = int(packed['configs_per_kernel'][0])
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     return graphs_lib.unpack(tensors, 0, 1, configs)[0], configs

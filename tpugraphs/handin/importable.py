@@ -1,4 +1,4 @@
-"""What a models.py may import where a course's grader runs it."""
+"""Checks the imports of a models.py against the environment of a course's grader."""
 
 import ast
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ _GUARD = re.compile(
 )
 
 
-def required(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
-    """Yields the imports of a file by line and full name, but for those that may fail.
+def list_imports(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
+    """Yields the line and full name of each import in a file that may not fail.
 
     Args:
         package: the package that the file is in.
@@ -56,23 +56,21 @@ def check(path: str) -> str:
     """Checks that a models.py imports only what the published tree has.
 
     Returns:
-        A note on what is missing here, if anything.
+        A note on a module that is missing here; '' without one.
 
     Raises:
         ValueError: names the import that is missing there, and its line.
         SyntaxError: it is not Python.
     """
     note = ''
-    for line, name in required(path):
+    for line, name in list_imports(path):
         if f'{PACKAGE}.'.startswith(f'{name}.'):
             continue
         home, _, rest = name.partition(f'{PACKAGE}.')
         sibling = '' if home else rest.partition('.')[0]
         library = home.partition('.')[0]
         if sibling not in SIBLINGS and library not in LIBRARIES:
-            raise ValueError(
-                f'line {line} imports {name}, which the published tree does not have'
-            )
+            raise ValueError(f'line {line}: the published tree does not have {name}')
         if not importlib.util.find_spec(library or f'baselines.tiles.{sibling}'):
             note = f'; {name} is missing here, but not there: {ASK} can check its use'
     return note

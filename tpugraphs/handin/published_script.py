@@ -79,14 +79,14 @@ def check(
         output = copy / _OUTPUT
         note = f'{grading.SCRIPT} of {root}'
         if done.returncode or not output.exists():
-            note += f': {_cause(done.stderr)}' if done.returncode else ' wrote nothing'
+            note += f': {_find_cause(done.stderr)}' if done.returncode else ': no CSV'
             return (yield verdict.Line('FIX', subject, note))
         with open(output, newline='', encoding='utf-8') as stream:
             rows = {row_id: row.split(';') for row_id, row in csv.reader(stream)}
     rows.pop('ID', None)
     note += f' ranks {text.count(len(rows), "kernel")}'
     try:
-        differing = grading.count_differing(grading.predict(hand_in, run), rows)
+        differing = grading.count_differing(grading.score_hand_in(hand_in, run), rows)
         note += f', {differing} of them otherwise than this package'
     except (Exception, SystemExit) as error:
         wrong = registry.describe_error(error, hand_in.path)
@@ -100,7 +100,7 @@ def _require(is_right: object, message: str) -> None:
         raise ValueError(f'--published: {message}')
 
 
-def _cause(stderr: str) -> str:
+def _find_cause(stderr: str) -> str:
     """Returns the last line of a traceback that names an error, and its place."""
     lines = stderr.strip().splitlines()
     named = [x for x in lines if re.match(r'[\w.]*(Error|Exception|Exit)\b', x)]

@@ -40,11 +40,11 @@ class Line(NamedTuple):
         return f'{self.kind:4} {self.subject}: {self.note}'
 
 
-def conclude(lines: Sequence[Line], hand_in: HandIn) -> str:
+def write_verdict(lines: Sequence[Line], hand_in: HandIn) -> str:
     """Says whether to hand in, or how much there is to mend, and the next command."""
     wrong, run = sum(not line.ok for line in lines), hand_in.run
     if wrong:
-        what = f'{text.count(wrong, "point")} to fix; then {exits.this_command()}'
+        what = f'{text.count(wrong, "point")} to fix; then {exits.format_command()}'
     elif run:
         names = map(os.path.basename, (hand_in.path, run.model_dir, run.file))
         what = f'hand in {", ".join(names)}'

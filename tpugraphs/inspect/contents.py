@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Content:
+class Content(NamedTuple):
     """One graph and its configurations.
 
     Attributes:
@@ -46,13 +44,9 @@ class Content:
     kind: str
     opcodes: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
-    edges: np.ndarray = dataclasses.field(
-        default_factory=lambda: np.zeros((0, 2), np.int64)
-    )
+    edges: np.ndarray = np.zeros((0, 2), np.int64)
     config_groups: np.ndarray | None = None
-    runtimes: np.ndarray = dataclasses.field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )
+    runtimes: np.ndarray = np.zeros(0, np.int64)
     default: int | None = None
     configurable: int = 0
     feature_count: int = 0
@@ -61,7 +55,7 @@ class Content:
     problem: str = ''
 
 
-def load(path: str) -> list[Content]:
+def read_contents(path: str) -> list[Content]:
     """Reads the graph of an npz file or HLO module, or all modules of a raw file.
 
     Args:
@@ -72,12 +66,12 @@ def load(path: str) -> list[Content]:
         OSError: it cannot be read.
     """
     if is_npz(path):
-        return [_npz_content(path)]
+        return [_read_npz(path)]
     [path] = reading.find_files([path], 'show')
     source = reading.read_source(path, 'show')
     if isinstance(source, reading.Program):
         return [describe_program(source)]
-    return [_module_content(source.kind, tuning) for tuning in source.modules]
+    return [_describe_module(source.kind, tuning) for tuning in source.modules]
 
 
 def is_npz(path: str) -> bool:
@@ -91,16 +85,16 @@ def is_npz(path: str) -> bool:
         return stream.read(2) == b'PK'
 
 
-def task_of(path: str) -> str:
-    """Returns the task of an npz file: 'tile' or 'layout'; see `load` for errors."""
+def detect_task(path: str) -> str:
+    """Returns 'tile' or 'layout' for an npz file; raises as `read_contents` does."""
     with untrusted.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
         is_layout = 'node_config_feat.npy' in archive.namelist()
     return reading.LAYOUT if is_layout else reading.TILE
 
 
-def _npz_content(path: str) -> Content:
-    """Reads the graph of an npz file; see `load` for the errors."""
-    kind, default = task_of(path), None
+def _read_npz(path: str) -> Content:
+    """Reads the graph of an npz file; see `read_contents` for the errors."""
+    kind, default = detect_task(path), None
     if kind == reading.LAYOUT:
         record: Any = layout_store.LayoutStore.read(path)
     else:
@@ -116,12 +110,12 @@ def _npz_content(path: str) -> Content:
         runtimes=record.config_runtime,
         default=default,
         variant=f'absent entries are {record.pad}' if record.pad else '',
-        **_configurations(kind, record),
-        **_graph(record),
+        **_describe_configurations(kind, record),
+        **_describe_graph(record),
     )
 
 
-def _module_content(kind: str, tuning: protos.ModuleTuningData) -> Content:
+def _describe_module(kind: str, tuning: protos.ModuleTuningData) -> Content:
     """Describes a module of a raw file; `problem` tells if it is damaged."""
     name = raw.graph_id(tuning)
     try:
@@ -129,17 +123,16 @@ def _module_content(kind: str, tuning: protos.ModuleTuningData) -> Content:
     except ValueError as error:
         return Content(name=name, kind=kind, problem=str(error))
     opcodes = tuple(i.opcode for i in graph.list_instructions(tuning.module))
-    content = Content(name=name, kind=kind, opcodes=opcodes, **_graph(nodes))
+    content = Content(name=name, kind=kind, opcodes=opcodes, **_describe_graph(nodes))
     try:
         configs = raw.configs_of(kind, tuning, nodes)
     except ValueError as error:
-        return dataclasses.replace(content, problem=str(error))
-    return dataclasses.replace(
-        content,
+        return content._replace(problem=str(error))
+    return content._replace(
         runtimes=configs.config_runtime,
         default=configs.normalizer,
         dropped=sum(configs.dropped.values()),
-        **_configurations(kind, configs),
+        **_describe_configurations(kind, configs),
     )
 
 
@@ -147,33 +140,33 @@ def describe_program(program: reading.Program) -> Content:
     """Describes a program without configurations; raises ValueError if damaged."""
     nodes = graph.extract_graph(program.module)
     opcodes = tuple(i.opcode for i in graph.list_instructions(program.module))
-    return Content(program.name, program.form, opcodes, **_graph(nodes))
+    return Content(program.name, program.form, opcodes, **_describe_graph(nodes))
 
 
-def _graph(nodes: Any) -> text.JsonObject:
+def _describe_graph(nodes: Any) -> text.JsonObject:
     """Returns the fields of `Content` on the graph of a record or module."""
     return {
-        'shapes': shape_texts(nodes.node_feat, nodes.pad),
+        'shapes': format_shapes(nodes.node_feat, nodes.pad),
         'edges': nodes.edge_index,
         'feature_count': nodes.node_feat.shape[1],
     }
 
 
-def _configurations(kind: str, configs: Any) -> text.JsonObject:
+def _describe_configurations(kind: str, configs: Any) -> text.JsonObject:
     """Returns the fields of `Content` on the configurations of a record or module."""
     if kind == reading.TILE:
-        return {'config_groups': _equal_rows(configs.config_feat)}
+        return {'config_groups': _number_rows(configs.config_feat)}
     encoded = isinstance(configs, layout_store.EncodedProgram)
-    groups = configs.configs.group if encoded else _equal_rows(configs.codes)
+    groups = configs.configs.group if encoded else _number_rows(configs.codes)
     return {'config_groups': groups, 'configurable': len(configs.node_config_ids)}
 
 
-def _equal_rows(rows: np.ndarray) -> np.ndarray:
+def _number_rows(rows: np.ndarray) -> np.ndarray:
     """Numbers the distinct rows of [c, n]: int64 [c]."""
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def shape_texts(node_feat: np.ndarray, pad: int) -> tuple[str, ...]:
+def format_shapes(node_feat: np.ndarray, pad: int) -> tuple[str, ...]:
     """Reads the shapes of nodes from their features: text such as `f32[64,128]`.
 
     Args:

@@ -16,7 +16,7 @@ _MAX_ROWS = 100
 _HEAD = 'module nodes edges configs repeated dropped fastest default slowest'.split()
 
 
-def describe(content: contents.Content) -> str:
+def describe_graph(content: contents.Content) -> str:
     """Describes one graph and its configurations, in lines."""
     lines = [f'{text.printable(content.name)} ({content.kind})']
     if content.opcodes or not content.problem:
@@ -25,16 +25,16 @@ def describe(content: contents.Content) -> str:
             f'{text.count(len(content.edges), "edge")}, {content.feature_count} '
             f'features per node{content.variant and f" ({content.variant})"}'
         )
-        lines += _histogram(content.opcodes)
+        lines += _draw_histogram(content.opcodes)
     if content.problem:
         lines.append(f'  configurations  none usable: {content.problem}')
     if content.config_groups is not None:
-        lines += _configurations(content, content.config_groups)
-        lines += _runtimes(content)
+        lines += _describe_configs(content, content.config_groups)
+        lines += _describe_runtimes(content)
     return '\n'.join(lines)
 
 
-def to_json(content: contents.Content) -> text.JsonObject:
+def graph_to_json(content: contents.Content) -> text.JsonObject:
     """Describes one graph and its configurations, as `tpugraphs show --json` does."""
     described: text.JsonObject = {
         'name': content.name,
@@ -62,10 +62,10 @@ def to_json(content: contents.Content) -> text.JsonObject:
     return described
 
 
-def table(graphs: Sequence[contents.Content]) -> str:
+def list_graphs(graphs: Sequence[contents.Content]) -> str:
     """Lists the graphs of a file, one to a line, and counts the opcodes of all."""
     shown = graphs[:_MAX_ROWS]
-    lines = text.table([_HEAD, *map(_row, shown)])
+    lines = text.format_table([_HEAD, *map(_format_row, shown)])
     for number, content in enumerate(shown, 1):
         if content.config_groups is None:
             lines[number] += f'  {content.problem}'
@@ -77,10 +77,10 @@ def table(graphs: Sequence[contents.Content]) -> str:
         f'{text.count(len(graphs), "module")}, {text.count(len(opcodes), "node")}, '
         f'{text.count(configs, "configuration")}'
     )
-    return '\n'.join(lines + _histogram(opcodes))
+    return '\n'.join(lines + _draw_histogram(opcodes))
 
 
-def _row(content: contents.Content) -> list[str]:
+def _format_row(content: contents.Content) -> list[str]:
     """Returns the cells of a graph, by the columns of `_HEAD`."""
     start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
     if content.config_groups is None:
@@ -92,7 +92,7 @@ def _row(content: contents.Content) -> list[str]:
         f'{len(content.runtimes):,}',
         f'{repeated:,}',
         f'{content.dropped:,}',
-        text.duration(fastest),
+        text.format_duration(fastest),
         f'{content.default / fastest:.2f}x' if content.default else '-',
         f'{content.runtimes.max() / fastest:.2f}x',
     ]
@@ -123,7 +123,7 @@ def count_repeats(
     return len(distinct), repeated, float((slowest / fastest).max())
 
 
-def _histogram(names: Sequence[str]) -> list[str]:
+def _draw_histogram(names: Sequence[str]) -> list[str]:
     """Draws a histogram of the most common names, as lines of text."""
     counts = collections.Counter(names).most_common()
     rows = []
@@ -135,10 +135,10 @@ def _histogram(names: Sequence[str]) -> list[str]:
     if len(counts) > _TOP_OPCODES:
         rest = sum(count for _, count in counts[_TOP_OPCODES:])
         rows.append([text.count(len(counts) - _TOP_OPCODES, 'other'), f'{rest:,}', ''])
-    return text.table(rows, '<><', indent=4) if rows else []
+    return text.format_table(rows, '<><', indent=4) if rows else []
 
 
-def _configurations(content: contents.Content, groups: np.ndarray) -> list[str]:
+def _describe_configs(content: contents.Content, groups: np.ndarray) -> list[str]:
     """Describes how many configurations there are, and how many repeat another."""
     distinct, repeated, ratio = count_repeats(groups, content.runtimes)
     nodes = content.configurable
@@ -158,7 +158,7 @@ def _configurations(content: contents.Content, groups: np.ndarray) -> list[str]:
     return lines
 
 
-def _runtimes(content: contents.Content) -> list[str]:
+def _describe_runtimes(content: contents.Content) -> list[str]:
     """Describes the fastest, default, median and slowest runtimes."""
     runtimes = content.runtimes
     if not runtimes.any():
@@ -168,9 +168,9 @@ def _runtimes(content: contents.Content) -> list[str]:
     if content.default is not None:
         marks.insert(0, ('default', content.default))
     return [
-        f'  runtime         fastest {text.duration(fastest)}',
+        f'  runtime         fastest {text.format_duration(fastest)}',
         *(
-            f'                  {name} {text.duration(value)} '
+            f'                  {name} {text.format_duration(value)} '
             f'({value / fastest:.3g} x the fastest)'
             for name, value in marks
         ),

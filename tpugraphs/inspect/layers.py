@@ -8,7 +8,7 @@ MOST = 400  # nodes of a graph that is drawn
 _SWEEPS = 12
 
 
-def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
+def compute_layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     """Computes the layers of nodes, below their operands: int64 [n], 0 is the top.
 
     A node is right above its first user, as HLO graphs are nearly trees.
@@ -34,7 +34,7 @@ def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     return height.max(initial=0) - height
 
 
-def place(
+def place_nodes(
     layer: np.ndarray, edges: np.ndarray, gaps: Sequence[float]
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Orders the nodes of each layer and computes their positions.
@@ -45,7 +45,7 @@ def place(
     given order, and long edges cross the boxes between.)
 
     Args:
-        layer: int [n], from `layers`.
+        layer: int [n], from `compute_layers`.
         edges: int [m, 2], (consumer, producer).
         gaps: [n], the room that a node needs to either side.
 
@@ -71,7 +71,7 @@ def place(
     rows = [np.flatnonzero(np.equal(row_of, row)) for row in range(max(row_of) + 1)]
     x = np.zeros(count)
     for row in rows:
-        x[row] = _spread(x[row], widths[row])
+        x[row] = _spread_nodes(x[row], widths[row])
     # Barycentres (Sugiyama et al., 1981): down, a layer is sorted by the means of the
     # layer above, then up by that below; the last two sweeps balance both.
     for sweep in range(_SWEEPS):
@@ -87,12 +87,12 @@ def place(
             means = np.where(degree, sums / np.maximum(degree, 1), x)[row]
             order = np.argsort(means, kind='stable')
             row[:] = row[order]
-            x[row] = _spread(means[order], widths[row])
+            x[row] = _spread_nodes(means[order], widths[row])
     paths = [np.array([(x[i], row_of[i]) for i in chain]) for chain in chains]
     return x[: len(layer)], paths
 
 
-def _spread(targets: np.ndarray, room: np.ndarray) -> np.ndarray:
+def _spread_nodes(targets: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Returns the positions nearest to `targets` (ascending) at which nodes have room.
 
     `room` is needed to either side of each node.

@@ -83,9 +83,8 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawings.append(_Runtimes(content))
     if not drawings:
         raise ValueError(
-            f'{text.printable(content.name)}: has '
-            f'{len(content.opcodes):,} nodes, of which '
-            f'{layers.MOST} are drawn, and no runtimes'
+            f'{text.printable(content.name)}: has no runtimes to draw, and must have '
+            f'up to {layers.MOST} nodes, not {len(content.opcodes):,}'
         )
     widths, heights = zip(*(drawing.size for drawing in drawings))
     picture.set_size_inches(sum(widths), max(heights))
@@ -94,7 +93,7 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawing.draw(axes)
     nodes = text.count(len(content.opcodes), 'node')
     edges = text.count(len(content.edges), 'edge')
-    title = f'{_plain(content.name)}\n{nodes}, {edges}'
+    title = f'{_strip_label(content.name)}\n{nodes}, {edges}'
     picture.suptitle(title, fontsize=10, parse_math=False)
     dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
@@ -110,28 +109,22 @@ class _Graph:
 
     def __init__(self, content: contents.Content):
         self._labels = [
-            _plain(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
+            _strip_label(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
         ]
-        self._groups = [
-            _GROUP_OF.get(opcode, 'elementwise') for opcode in content.opcodes
-        ]
-        longest = [
-            max(len(part) for part in label.split('\n')) for label in self._labels
-        ]
+        self._groups = [_GROUP_OF.get(o, 'elementwise') for o in content.opcodes]
+        longest = [max(map(len, label.split('\n'))) for label in self._labels]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
-        with text.located(text.printable(content.name)):
-            self._layer = layers.layers(len(room), content.edges)
-        self._x, self._paths = layers.place(self._layer, content.edges, room)
+        with text.locate_errors(text.printable(content.name)):
+            self._layer = layers.compute_layers(len(room), content.edges)
+        self._x, self._paths = layers.place_nodes(self._layer, content.edges, room)
         # At least as high as the histogram next to it.
         self._rows = max(int(self._layer.max()) + 1, 4)
         self._left = float((self._x - room).min())
         self._right = float((self._x + room).max())
-        self.size = (
-            max(4.0, self._right - self._left + 0.2),
-            self._ROW * self._rows + 1.4,
-        )
+        width = max(4.0, self._right - self._left + 0.2)
+        self.size = width, self._ROW * self._rows + 1.4
 
     def draw(self, axes: Any) -> None:
         """Draws boxes, lines between them, and a legend of the colours."""
@@ -148,11 +141,9 @@ class _Graph:
         axes.set_ylim(self._rows - 0.4, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]
+        square = {'marker': 's', 's': 60, **_OUTLINE}
         for group in present:
-            colour = _GROUPS[group][0]
-            axes.scatter(
-                [], [], marker='s', s=60, color=colour, label=group, **_OUTLINE
-            )
+            axes.scatter([], [], color=_GROUPS[group][0], label=group, **square)
         place = {'loc': 'upper center', 'bbox_to_anchor': (0.5, 0.0)}
         axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)
 
@@ -186,13 +177,13 @@ class _Runtimes:
             axes.axvline(at, color=colour, linestyle=style, label=label)
         axes.legend(fontsize=8, frameon=False)
         axes.set_title(text.count(len(self._slowdowns), 'configuration'), fontsize=10)
-        axes.set_xlabel(f'runtime / fastest ({text.duration(self._fastest)})')
+        axes.set_xlabel(f'runtime / fastest ({text.format_duration(self._fastest)})')
         axes.set_ylabel('configurations')
         axes.spines[['top', 'right']].set_visible(False)
         axes.set_box_aspect(0.8)
         axes.set_anchor('N')
 
 
-def _plain(label: str) -> str:
+def _strip_label(label: str) -> str:
     """Replaces unprintable characters by '?', and cuts at 40 characters."""
     return ''.join(c if c.isprintable() else '?' for c in label)[:40]

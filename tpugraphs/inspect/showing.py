@@ -24,16 +24,16 @@ class Description:
     def to_text(self) -> str:
         """Describes one graph in lines, or lists several in a table."""
         if len(self.graphs) > 1:
-            return description.table(self.graphs)
-        return '\n'.join([description.describe(self.graphs[0]), *self.lines])
+            return description.list_graphs(self.graphs)
+        return '\n'.join([description.describe_graph(self.graphs[0]), *self.lines])
 
     def to_json(self) -> text.JsonObject:
         """Returns the object of `tpugraphs show --json`."""
-        modules = [description.to_json(graph) for graph in self.graphs]
+        modules = [description.graph_to_json(graph) for graph in self.graphs]
         return {'modules': modules, 'program': self.kernels}
 
 
-def describe(
+def describe_file(
     path: str, module: str | None = None, picture: str | None = None
 ) -> Description:
     """Describes the graphs and configurations of a file, and draws one on request.
@@ -48,12 +48,12 @@ def describe(
             which one is to be drawn.
         OSError: a file cannot be read or written.
     """
-    graphs = contents.load(path)
+    graphs = contents.read_contents(path)
     path = files.expand(path)
-    if module is not None:
-        graphs = [_choose(path, graphs, module)]
     if not graphs:
         raise ValueError(f'{path}: has no modules')
+    if module is not None:
+        graphs = [_choose(path, graphs, module)]
     if all(graph.problem and not graph.opcodes for graph in graphs):
         raise ValueError(f'{path}: {graphs[0].problem}')
     if picture:
@@ -64,9 +64,7 @@ def describe(
 def draw_only_graph(path: str, graphs: list[contents.Content], picture: str) -> None:
     """Draws the only graph of a file; raises ValueError for several."""
     if len(graphs) > 1:
-        raise ValueError(
-            f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
-        )
+        raise ValueError(f'{path}: has {len(graphs)} modules; --module must name one')
     plot.draw_graph(graphs[0], files.expand(picture))
 
 
@@ -79,8 +77,7 @@ def _choose(path: str, graphs: list[contents.Content], module: str) -> contents.
     for content in graphs:
         if content.name == safe or content.name.rpartition('_')[0] == safe:
             return content
-    near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names[:1]
+    near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names
     raise ValueError(
-        f'{path}: has no module {module!r}; it has {len(names)}'
-        + (f', such as {near[0]}' if near else '')
+        f'{path}: has no module {module!r}; it has {len(names)}, such as {near[0]}'
     )

@@ -104,7 +104,7 @@ class RawFiles:
                 continue
             from baselines.runs import listing
 
-            text.note(f'ranked by the {finding.LATEST} run, {listing.in_words(run)}')
+            text.note(f'ranked by the {finding.LATEST} run, {listing.describe(run)}')
             return predictor
         text.note(
             f'{finding.ESTIMATE}: formulas of a TPU v3, since there is no run of '
@@ -273,11 +273,13 @@ def _load_predictor(
     source: reading.Source,
 ) -> prediction.Predictor:
     """Loads the run of --dir, or one that suits the first source; notes which it is."""
-    name, task = command_line.run_of(args) if args.dirs else '', ''
+    name, task = command_line.get_run_name(args) if args.dirs else '', ''
     # These names are of runs of both tasks: the files tell which one is meant.
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = _task_of(source, candidates)
-    options = settings_lib.from_options(prediction.Options, args, task=task, once=True)
+    options = settings_lib.make_from_options(
+        prediction.Options, args, task=task, once=True
+    )
     if name:
         predictor = prediction.load(name, options)
     else:
@@ -285,7 +287,7 @@ def _load_predictor(
     if os.path.basename(name) == finding.LATEST and predictor.run:
         from baselines.runs import listing
 
-        text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
+        text.note(f'{finding.LATEST} is {listing.describe(predictor.run)}')
     return predictor
 
 

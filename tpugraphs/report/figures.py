@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,15 +27,15 @@ _GROUPS_IN_TEXT = 3
 _NAME = 24  # characters of a program's name, half of a picture's width
 
 
-def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
+def draw_curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
     """Draws validation scores and each kind of loss; nothing without curves."""
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
     drawn, bests = [], []
     for run in runs:
-        scores = _curve(run, key)
-        best = _best_epoch(run, scores)
+        scores = _read_curve(run, key)
+        best = _find_best_epoch(run, scores)
         if best is not None:
             epochs = text.count(len(scores), 'epoch')
             score = f'best {scores[best]:.3f} at epoch {best + 1}'
@@ -51,26 +50,28 @@ def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
                 'epoch, whose weights the run has.',
             )
         )
-    losses = dict.fromkeys(map(measured.loss_of, runs))
-    return drawn + [one for loss in losses for one in _losses(models, loss)]
+    losses = dict.fromkeys(map(measured.find_loss, runs))
+    return drawn + [one for loss in losses for one in _draw_losses(models, loss)]
 
 
-def _losses(
+def _draw_losses(
     models: Sequence[measured.ReportedModel], loss: measured.Loss
 ) -> list[pictures.Picture]:
     """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
-
-    def is_of(run: measured.MeasuredRun) -> bool:
-        return measured.loss_of(run) == loss
-
-    runs = [run for model in models for run in model.runs if is_of(run)]
-    if not any(np.isfinite(_curve(run, name)).any() for run in runs for name in lines):
+    # Models without such a run stay, and so does the colour of each.
+    models = [
+        model._replace(runs=[r for r in model.runs if measured.find_loss(r) == loss])
+        for model in models
+    ]
+    runs = [run for model in models for run in model.runs]
+    curves = [_read_curve(run, name) for run in runs for name in lines]
+    if not any(np.isfinite(curve).any() for curve in curves):
         return []
     what = f'({text.printable(loss.name)}) by {loss.step}'
     return [
         pictures.draw_picture(
-            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step, is_of),
+            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step),
             f'Line chart of the loss {what}, in training and on validation.',
             f'The loss {what}: solid in training, dashed on validation.',
         )
@@ -83,30 +84,29 @@ def _plot_curves(
     lines: Mapping[str, str],
     title: str,
     step: str = 'epoch',
-    is_shown: Callable[[measured.MeasuredRun], bool] = lambda run: True,
 ) -> None:
     """Plots curves, in a style by name, with a star at the best epoch of a score."""
     for number, model in enumerate(models):
-        style = {'color': pictures.colour(number)}
+        style = {'color': pictures.choose_colour(number)}
         label = model.name
-        for run in filter(is_shown, model.runs):
+        for run in model.runs:
             for name, line in lines.items():
-                values = _curve(run, name)
+                values = _read_curve(run, name)
                 if not np.isfinite(values).any():
                     continue
                 if label:
                     axes.plot([], [], label=label, **style)
                     label = ''  # once for all curves of a model
                 axes.plot(np.arange(1, len(values) + 1), values, line, **style)
-                best = _best_epoch(run, values)
+                best = _find_best_epoch(run, values)
                 if best is not None and 'loss' not in name:
                     axes.plot([best + 1], [values[best]], '*', markersize=12, **style)
-    axes.set(xlabel=step, ylabel=pictures.wrapped(title))
+    axes.set(xlabel=step, ylabel=pictures.wrap_label(title))
     axes.xaxis.get_major_locator().set_params(integer=True)
     pictures.add_legend(axes, fewest=1 if len(models) > 1 else 2)
 
 
-def groups(
+def draw_groups(
     models: Sequence[measured.ReportedModel], key: str, title: str, most_rows: int = 30
 ) -> pictures.Picture:
     """Draws a measure of each program or graph, with intervals, next to random choice.
@@ -114,7 +114,7 @@ def groups(
     Args:
         most_rows: programs or graphs to draw, the worst ones.
     """
-    worst = _worst_first(models, key)
+    worst = _sort_worst_first(models, key)
     names = [measured.ALL, *worst[:most_rows]]
     over = models[0].runs[0].summary['interval_over'].rstrip('s')
     noisy = key == 'kendall_tau' and models[0].runs[0].summary['overall'].get('noise')
@@ -122,8 +122,8 @@ def groups(
     if noisy:
         limit = (
             f' Two measurements of one configuration agree at '
-            f'{text.cell(noisy["tau_twice"], ".2f")}, a perfect model would reach '
-            f'about {noisy["tau_ceiling"]:.2f}.'
+            f'{text.format_value(noisy["tau_twice"], ".2f")}, a perfect model would '
+            f'reach about {noisy["tau_ceiling"]:.2f}.'
         )
     elif key == 'kendall_tau':
         limit = ' No configuration was measured again: the ceiling is not known.'
@@ -132,7 +132,7 @@ def groups(
     height = 1.1 + inches_per_row * len(names)
     return pictures.draw_picture(
         lambda axes: _plot_groups(axes, models, names, key, title),
-        f'Dot plot of {title} by {over}. {_means_in_words(models, names, key)}.{limit}',
+        f'Dot plot of {title} by {over}. {_describe_means(models, names, key)}.{limit}',
         f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first row'
         f'{rows}. Bars of a single run: 95 % intervals, without other seeds; of '
         f'several: the standard deviation over them.{limit}',
@@ -150,7 +150,7 @@ def _plot_groups(
     """Plots a measure of groups: a row for each name, a mark for each model."""
     step = 0.7 / len(models)
     for number, model in enumerate(models):
-        estimates = [model.estimate(key, name) for name in names]
+        estimates = [model.average_measure(key, name) for name in names]
         # [names] each, NaN where the model has no such group.
         mean, low, high = (
             np.array([getattr(e, field) for e in estimates], np.float64)
@@ -163,8 +163,8 @@ def _plot_groups(
             mean[defined],
             rows[defined],
             xerr=np.fmax([mean - low, high - mean], 0)[:, defined],
-            fmt=pictures.marker(number),
-            color=pictures.colour(number),
+            fmt=pictures.choose_marker(number),
+            color=pictures.choose_colour(number),
             elinewidth=1.2,
             label=model.name,
         )
@@ -178,41 +178,39 @@ def _plot_groups(
             ('noise', 'tau_ceiling', _CEILING, pictures.INK, '|'),
         ]
     for source, field, label, hue, sign in marks:
-        values = _column(models[0].runs[0], names, source, field)
+        values = _read_column(models[0].runs[0], names, source, field)
         if not np.isnan(values).all():
             style = {'color': hue, 'label': label, 'markersize': 7, 'zorder': 1}
             axes.plot(values, np.arange(len(names)), sign, **style)
     if key not in ('kendall_tau', 'opa'):
         axes.set_xlim(left=0)
         _set_percents(axes.xaxis)
-    axes.set_yticks(
-        range(len(names)),
-        [text.shortened(text.printable(name), _NAME) for name in names],
-    )
+    labels = [text.shorten(text.printable(name), _NAME) for name in names]
+    axes.set_yticks(range(len(names)), labels)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(axis='y', visible=False)
     pictures.add_legend(axes, _COMPARED_WITH)
 
 
-def _column(
+def _read_column(
     run: measured.MeasuredRun, names: Sequence[str], key: str, field: str
 ) -> np.ndarray:
     """Returns a field of a measure for each group; NaN where the run has none."""
-    measures = [measured.measures_of(run, name).get(key) or {} for name in names]
+    measures = [measured.find_measures(run, name).get(key) or {} for name in names]
     return np.array([measure.get(field) for measure in measures], np.float64)
 
 
-def _means_in_words(
+def _describe_means(
     models: Sequence[measured.ReportedModel], names: Sequence[str], key: str
 ) -> str:
     """Lists the means of models and of random choice, over all and the worst groups."""
     named = names[: 1 + _GROUPS_IN_TEXT]
     values_of = {
-        model.name: [model.estimate(key, name).format('.3f') for name in named]
+        model.name: [model.average_measure(key, name).format('.3f') for name in named]
         for model in models
     }
-    random = _column(models[0].runs[0], named, key, 'random')
+    random = _read_column(models[0].runs[0], named, key, 'random')
     values_of['at random'] = [f'{value:.3f}' for value in random]
     sentences = []
     for model, values in values_of.items():
@@ -221,27 +219,33 @@ def _means_in_words(
     return '; '.join(sentences)
 
 
-def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
+def draw_slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     """Draws the top-k error by k: how much slower the best of k is than the best."""
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
     points = [k for k in _KS if k <= most]
-    lines, bands = [], []  # by model, [points] and [points, 2]
+    program_of = report.GROUPINGS[runs[0].summary['task']].group_of
+    lines, bands = {}, {}  # by model, [points] and [points, 2]
     for model in models:
-        # [graphs of all runs, points]; programs are the units of an interval.
-        errors = np.concatenate([_errors_by_k(run, points) for run in model.runs])
-        programs = [name for run in model.runs for name in _programs(run)]
-        lines.append(errors.mean(axis=0))
+        graphs = [graph for run in model.runs for graph in run.results]
+        errors = _compute_errors(graphs, points)
+        # Programs are the units of an interval.
+        programs = [program_of(graph.graph_id) for graph in graphs]
         ends = [metrics.grouped_interval(column, programs) for column in errors.T]
-        bands.append(np.array(ends, np.float64))
-    untrained = _untrained_by_k(runs[0], points)
+        lines[model.name] = errors.mean(axis=0)
+        bands[model.name] = np.array(ends, np.float64)
+    untrained = {
+        name: _compute_errors(graphs, points).mean(axis=0)
+        for name, graphs in _score_untrained(runs[0].results).items()
+    }
 
     def plot(axes: Any) -> None:
-        for number, (model, line, band) in enumerate(zip(models, lines, bands)):
-            hue = pictures.colour(number)
-            marker = pictures.marker(number)
-            axes.plot(points, line, marker=marker, color=hue, label=model.name)
-            axes.fill_between(points, *band.T, color=hue, alpha=0.15, linewidth=0)
+        for number, (name, line) in enumerate(lines.items()):
+            hue = pictures.choose_colour(number)
+            marker = pictures.choose_marker(number)
+            axes.plot(points, line, marker=marker, color=hue, label=name)
+            band = bands[name].T
+            axes.fill_between(points, *band, color=hue, alpha=0.15, linewidth=0)
         for (name, line), style in zip(untrained.items(), ('--', ':')):
             axes.plot(points, line, style, color=pictures.FAINT, label=name)
         axes.set_xscale('log')
@@ -253,10 +257,7 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
         pictures.add_legend(axes, _COMPARED_WITH)
 
     sentences = []
-    for name, line in {
-        **dict(zip((m.name for m in models), lines)),
-        **untrained,
-    }.items():
+    for name, line in (lines | untrained).items():
         means = [
             f'{x:.1%} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
         ]
@@ -270,36 +271,25 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     )
 
 
-def _errors_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarray:
+def _compute_errors(
+    graphs: Sequence[report.GraphResult], points: Sequence[int]
+) -> np.ndarray:
     """Computes the top-k errors of each graph: float64 [graphs, points]."""
     rows = [
         [metrics.top_k_error(graph.scores, graph.runtimes, k) for k in points]
-        for graph in run.results
+        for graph in graphs
     ]
     return np.array(rows, np.float64)
 
 
-def _untrained_by_k(
-    run: measured.MeasuredRun, points: Sequence[int]
-) -> dict[str, np.ndarray]:
-    """Returns the errors of random choice and, where known, with the default first."""
-    rows: dict[str, list[list[float]]] = {_RANDOM: [], _DEFAULT: []}
-    for graph in run.results:
-        times = graph.runtimes
-        rows[_RANDOM].append([metrics.random_top_k_error(times, k) for k in points])
-        if graph.default is not None:
-            # Scores [configurations] that rank the default first and tie the rest.
-            others = (np.arange(len(times)) != graph.default).astype(int)
-            errors = [metrics.top_k_error(others, times, k) for k in points]
-            rows[_DEFAULT].append(errors)
-    of_all = {name: r for name, r in rows.items() if len(r) == len(run.results)}
-    return {name: np.mean(r, axis=0) for name, r in of_all.items()}
-
-
-def _programs(run: measured.MeasuredRun) -> list[str]:
-    """Returns the program of each graph."""
-    group_of = report.GROUPINGS[run.summary['task']].group_of
-    return [group_of(graph.graph_id) for graph in run.results]
+def _score_untrained(
+    graphs: Sequence[report.GraphResult],
+) -> dict[str, list[report.GraphResult]]:
+    """Scores graphs at random and, where all defaults are known, with these first."""
+    scored = {_RANDOM: [g._replace(scores=np.zeros(len(g.runtimes))) for g in graphs]}
+    if all(graph.default is not None for graph in graphs):
+        scored[_DEFAULT] = [g._replace(scores=g.rank_default_first()) for g in graphs]
+    return scored
 
 
 def _set_percents(axis: Any) -> None:
@@ -309,35 +299,30 @@ def _set_percents(axis: Any) -> None:
     name, most = axis.axis_name, axis.get_view_interval()[1]
     if most > 2:  # a few programs take many times as long
         getattr(axis.axes, f'set_{name}scale')('symlog', linthresh=1)
-        axis.set_major_locator(
-            ticker.FixedLocator([t for t in _PERCENT_TICKS[name] if t <= most])
-        )
+        ticks = [tick for tick in _PERCENT_TICKS[name] if tick <= most]
+        axis.set_major_locator(ticker.FixedLocator(ticks))
         axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_formatter(ticker.FuncFormatter(lambda x, unused: f'{100 * x:,g}%'))
 
 
-def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
-    """Returns the names of all groups, those with the worst means first."""
-    sign = metrics.measure_of(models[0].runs[0].summary['task'], key).sign
+def _sort_worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
+    """Returns the names of all groups, the worst mean first."""
+    sign = metrics.find_measure(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
     def place(name: str) -> tuple[float, str]:
-        means = [model.estimate(key, name).mean or 0.0 for model in models]
+        means = [model.average_measure(key, name).mean or 0.0 for model in models]
         return sign * float(np.mean(means)), name
 
     return sorted(names, key=place)
 
 
-def _curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
-    """Returns a curve of a run file as float64; entries that are no numbers are NaN."""
-    values = run.run.curve.get(name)
-    numbers = values if isinstance(values, list) else []
-    return np.array(
-        [v if isinstance(v, (int, float)) else math.nan for v in numbers], np.float64
-    )
+def _read_curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
+    """Returns a curve of a run file, float64 [epochs]; NaN where it has None."""
+    return np.array(run.run.curve.get(name, []), np.float64)
 
 
-def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> int | None:
+def _find_best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> int | None:
     """Returns the index of the best epoch in a curve; None without numbers."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):

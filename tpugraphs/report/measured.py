@@ -37,12 +37,12 @@ class Loss(NamedTuple):
     step: str  # unit of the axis below: 'epoch' or 'tree'
 
 
-def loss_of(run: MeasuredRun) -> Loss:
+def find_loss(run: MeasuredRun) -> Loss:
     """Returns the loss of a run's curves."""
     if not run.run.has_model:
         return Loss('squared error', 'tree')
-    losses = differences.settings_of(run.run)['losses']
-    return Loss(text.without_folders(str(losses)), 'epoch')
+    losses = differences.collect_settings(run.run)['losses']
+    return Loss(text.hide_folders(str(losses)), 'epoch')
 
 
 class MeanMeasure(NamedTuple):
@@ -57,7 +57,7 @@ class MeanMeasure(NamedTuple):
 
     def format(self, show: str) -> str:
         """Returns '0.12 (0.10 to 0.15)', or of several runs '0.12 ± 0.02'."""
-        mean = text.cell(self.mean, show)
+        mean = text.format_value(self.mean, show)
         if self.mean is None or self.low is None or self.high is None:
             return mean
         if self.runs > 1:
@@ -71,10 +71,10 @@ class ReportedModel(NamedTuple):
     name: str  # no other model of the page has it
     runs: Sequence[MeasuredRun]  # in the order of their names
 
-    def estimate(self, key: str, group: str = ALL) -> MeanMeasure:
+    def average_measure(self, key: str, group: str = ALL) -> MeanMeasure:
         """Returns a measure of all graphs, or of a group of them."""
         # A fold may lack a group: only runs that have it count.
-        measures = [measures_of(run, group).get(key) or {} for run in self.runs]
+        measures = [find_measures(run, group).get(key) or {} for run in self.runs]
         defined = [one for one in measures if one.get('mean') is not None]
         if not defined:
             return MeanMeasure(None, None, None, len(self.runs))
@@ -86,7 +86,7 @@ class ReportedModel(NamedTuple):
         return MeanMeasure(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
 
 
-def measures_of(run: MeasuredRun, group: str) -> text.JsonObject:
+def find_measures(run: MeasuredRun, group: str) -> text.JsonObject:
     """Returns the measures of a group of graphs of a run; {} without that group."""
     if group == ALL:
         return run.summary['overall']
@@ -102,7 +102,7 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     """
     groups: dict[tuple[str, str], list[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
-        shown = run._replace(name=text.without_folders(run.name))
+        shown = run._replace(name=text.hide_folders(run.name))
         key = run.model, os.path.dirname(run.summary['data'])
         groups.setdefault(key, []).append(shown)
     counts = collections.Counter(name for name, _ in groups)
@@ -110,14 +110,14 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     for (name, data), members in groups.items():
         if counts[name] > 1:
             number = 1 + sum(model.runs[0].model == name for model in models)
-            name = f'{name} on data {number} ({text.without_folders(data)})'
-        models.append(ReportedModel(text.without_folders(name), members))
+            name = f'{name} on data {number} ({text.hide_folders(data)})'
+        models.append(ReportedModel(text.hide_folders(name), members))
     task = runs[0].summary['task']
     measure, _ = report.ORDERED_BY[task]
-    sign = metrics.measure_of(task, measure).sign
+    sign = metrics.find_measure(task, measure).sign
 
     def place(model: ReportedModel) -> float:
-        mean = model.estimate(measure).mean
+        mean = model.average_measure(measure).mean
         return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)

@@ -29,7 +29,7 @@ class Section(NamedTuple):
     pictures: list[pictures.Picture]
 
 
-def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
+def write_page(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
     """Writes the HTML report of measured runs of one collection; raises OSError.
 
     All that comes from run files and data is escaped and stripped of the folders of
@@ -46,21 +46,21 @@ def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
     first = runs[0].summary
     data = dict.fromkeys(os.path.dirname(run.summary['data']) for run in runs)
     splits = dict.fromkeys(report.data_title(run.summary) for run in runs)
-    measured_on = f'{"; ".join(splits)} ({"; ".join(map(text.without_folders, data))})'
+    measured_on = f'{"; ".join(splits)} ({"; ".join(map(text.hide_folders, data))})'
     page = environment.get_template('page.html').render(
-        title=_title(models, first['collection']),
+        title=_make_title(models, first['collection']),
         data=text.printable(measured_on),
-        notes=_notes(models),
-        results=_results(models),
-        sections=_sections(models),
-        settings=_settings([run for model in models for run in model.runs]),
+        notes=_make_notes(models),
+        results=_make_results(models),
+        sections=_draw_sections(models),
+        settings=_make_settings([run for model in models for run in model.runs]),
         run_names=[run.name for model in models for run in model.runs],
     )
     with files.write_atomically(path, encoding='utf-8') as stream:
         stream.write(page)
 
 
-def _title(models: Sequence[measured.ReportedModel], collection: str) -> str:
+def _make_title(models: Sequence[measured.ReportedModel], collection: str) -> str:
     """Returns a title such as '3 runs of 2 models on tile:xla'."""
     num_runs = sum(len(model.runs) for model in models)
     title = text.count(len(models), 'model')
@@ -69,7 +69,7 @@ def _title(models: Sequence[measured.ReportedModel], collection: str) -> str:
     return f'{title} on {collection}'
 
 
-def _notes(models: Sequence[measured.ReportedModel]) -> list[str]:
+def _make_notes(models: Sequence[measured.ReportedModel]) -> list[str]:
     """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
@@ -83,7 +83,7 @@ def _notes(models: Sequence[measured.ReportedModel]) -> list[str]:
     return notes
 
 
-def _sections(models: Sequence[measured.ReportedModel]) -> list[Section]:
+def _draw_sections(models: Sequence[measured.ReportedModel]) -> list[Section]:
     """Draws the sections of the page, without empty ones."""
     is_layout = models[0].runs[0].summary['task'] == 'layout'
     noun = 'program' if is_layout else 'kernel'
@@ -92,44 +92,41 @@ def _sections(models: Sequence[measured.ReportedModel]) -> list[Section]:
             'Learning curves',
             'Scores and losses during training, on configurations drawn once for '
             'validation.',
-            figures.curves(models),
+            figures.draw_curves(models),
         ),
         Section(
             'Program by program',
             'The worst programs stand first.',
-            [figures.groups(models, 'kendall_tau', "Kendall's tau")]
+            [figures.draw_groups(models, 'kendall_tau', "Kendall's tau")]
             if is_layout
             else [
-                figures.groups(models, 'top_5_error', 'top-5 error'),
-                figures.groups(models, 'opa', 'OPA'),
+                figures.draw_groups(models, 'top_5_error', 'top-5 error'),
+                figures.draw_groups(models, 'opa', 'OPA'),
             ],
         ),
         Section(
             'The value of trying more',
             f'An autotuner measures the k favourites of a {noun}.',
-            [figures.slowdowns(models)],
+            [figures.draw_slowdowns(models)],
         ),
     ]
     return [section for section in sections if section.pictures]
 
 
-def _results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
+def _make_results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
     """Returns a table with its head: a measure in each row, a model in each column."""
     first = models[0].runs[0].summary
-    rows = [
-        ['', *(model.name for model in models), 'at random', 'default first'],
-        ['runs', *(str(len(model.runs)) for model in models), '', ''],
-    ]
-    if all(len(model.runs) == 1 for model in models):
-        rows.pop()
+    rows = [['', *(model.name for model in models), 'at random', 'default first']]
+    if any(len(model.runs) > 1 for model in models):
+        rows.append(['runs', *(str(len(model.runs)) for model in models), '', ''])
     for measure in metrics.MEASURES[first['task']]:
-        estimates = [model.estimate(measure.key) for model in models]
+        estimates = [model.average_measure(measure.key) for model in models]
         untrained = [first['overall'][measure.key][k] for k in ('random', 'default')]
         rows.append(
             [
                 measure.title,
                 *(estimate.format(measure.show) for estimate in estimates),
-                *(text.cell(value, measure.show) for value in untrained),
+                *(text.format_value(value, measure.show) for value in untrained),
             ]
         )
     if not any(row[-1].strip('-') for row in rows[1:]):  # layouts have no default
@@ -137,25 +134,25 @@ def _results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
     return rows
 
 
-def _settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[str]]]:
+def _make_settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[str]]]:
     """Returns tables of settings: 'differing', a run in each column, and 'same'."""
     settings_of_runs: list[text.JsonObject] = []
     for run in runs:
-        info = run.run.info
+        info, seconds = run.run.info, run.run.seconds
         versions = info.get('versions')
         settings_of_runs.append(
             {
                 'finished': f'{run.run.finished:%Y-%m-%d %H:%M}',
-                'minutes': text.cell(run.run.seconds and run.run.seconds / 60, '.1f'),
+                'minutes': text.format_value(seconds and seconds / 60, '.1f'),
                 'directory': os.path.basename(run.run.model_dir),
                 'command': info.get('command', '-'),
-                **differences.settings_of(run.run),
+                **differences.collect_settings(run.run),
                 **(versions if isinstance(versions, dict) else {}),
             }
         )
     names = list(dict.fromkeys(name for one in settings_of_runs for name in one))
     rows = [
-        [name, *(_value(settings.get(name)) for settings in settings_of_runs)]
+        [name, *(_format_value(settings.get(name)) for settings in settings_of_runs)]
         for name in names
     ]
     return {
@@ -164,9 +161,9 @@ def _settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[str]]
     }
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     """Returns a setting as text for the page; '-' for one that a run does not have."""
     if value is None:
         return '-'
     plain = value if isinstance(value, str) else json.dumps(value)
-    return text.shortened(text.without_folders(plain), _LONGEST) or '-'
+    return text.shorten(text.hide_folders(plain), _LONGEST) or '-'

@@ -29,15 +29,10 @@ _STYLE: Any = {
     'axes.labelsize': 9,
     'legend.fontsize': 8,
     'legend.frameon': False,
-    'text.color': INK,
-    'axes.labelcolor': INK,
-    'axes.edgecolor': FAINT,
-    'xtick.color': FAINT,
-    'ytick.color': FAINT,
-    'xtick.labelcolor': INK,
-    'ytick.labelcolor': INK,
-    'axes.spines.top': False,
-    'axes.spines.right': False,
+    **dict.fromkeys(('text.color', 'axes.labelcolor'), INK),
+    **dict.fromkeys(('xtick.labelcolor', 'ytick.labelcolor'), INK),
+    **dict.fromkeys(('axes.edgecolor', 'xtick.color', 'ytick.color'), FAINT),
+    **dict.fromkeys(('axes.spines.top', 'axes.spines.right'), False),
     'axes.grid': True,
     'axes.axisbelow': True,
     'grid.color': '#e2e2e2',
@@ -62,17 +57,17 @@ class Picture(NamedTuple):
         return f'data:image/svg+xml;base64,{encoded}'
 
 
-def colour(model: int) -> str:
+def choose_colour(model: int) -> str:
     """Returns the colour of a model, the same in all pictures."""
     return _COLOURS[model % len(_COLOURS)]
 
 
-def marker(model: int) -> str:
+def choose_marker(model: int) -> str:
     """Returns the sign of a model, so that not colour alone tells models apart."""
     return _MARKERS[model % len(_MARKERS)]
 
 
-def wrapped(label: str) -> str:
+def wrap_label(label: str) -> str:
     """Returns a label in lines, none of them longer than a picture is high."""
     return '\n'.join(textwrap.wrap(text.printable(label), _LABEL_WIDTH))
 
@@ -87,7 +82,8 @@ def add_legend(axes: Any, last: Collection[str] = (), fewest: int = 2) -> None:
     if len(handles) < fewest:
         return
     order = sorted(range(len(labels)), key=lambda i: labels[i] in last)
-    handles, labels = [handles[i] for i in order], [wrapped(labels[i]) for i in order]
+    handles = [handles[i] for i in order]
+    labels = [wrap_label(labels[i]) for i in order]
     columns = 2 if max(map(len, labels)) <= _HALF_WIDTH else 1
     figure = axes.figure
     figure.legend(handles, labels, loc='outside upper center', ncols=columns)

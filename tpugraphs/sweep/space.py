@@ -38,7 +38,7 @@ _Typed = Callable[[str, Any], Any]
 
 _KWARGS = 'model_kwargs'
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
-# What the sweep itself sets, and what a table [model_kwargs.NAME] sets.
+# Settings of the sweep itself, and of tables [model_kwargs.NAME].
 _NOT_SEARCHED = {'fold', 'folds', 'seed', 'seeds', 'resume', 'recipe'}
 _NOT_SEARCHED |= {'fold_epochs', 'model_kwargs_json'}
 
@@ -49,8 +49,8 @@ class Parameter(NamedTuple):
     name: str  # name of the setting, or `model_kwargs.<argument>`
     kind: str  # 'categorical', 'int' or 'float', as in Optuna's `Trial.suggest_...`
     options: dict[str, Any]  # arguments of that method
-    # Earlier settings and those of their values with which this one is drawn; with
-    # others it keeps its default.
+    # Earlier settings -> the values with which this one is drawn; with any other value
+    # it keeps its default.
     when: dict[str, list[Any]]
 
     def contains(self, value: object) -> bool:
@@ -69,9 +69,9 @@ class Space(NamedTuple):
     fixed: text.JsonObject  # settings that are the same in every trial
     parameters: list[Parameter]  # settings that are searched, in the file's order
 
-    def suggest(self, trial: Any) -> text.JsonObject:
+    def suggest_settings(self, trial: Any) -> text.JsonObject:
         """Draws the settings of an Optuna trial; returns those to replace in `base`."""
-        settings, drawn = self._start(), {}
+        settings, drawn = self._collect_start(), {}
         for name, kind, options, when in self.parameters:
             if all(settings.get(n) in values for n, values in when.items()):
                 value = getattr(trial, f'suggest_{kind}')(name, **options)
@@ -88,19 +88,21 @@ class Space(NamedTuple):
             settings['model_kwargs_json'] = json.dumps(kwargs, sort_keys=True)
         return settings
 
-    def defaults(self) -> text.JsonObject:
+    def find_defaults(self) -> text.JsonObject:
         """Returns the first trial of a sweep: values of `base` that can be drawn."""
-        start = self._start()
+        start = self._collect_start()
         searched = [p.name for p in self.parameters if p.contains(start.get(p.name))]
         return {name: start[name] for name in searched}
 
-    def _start(self) -> text.JsonObject:
+    def _collect_start(self) -> text.JsonObject:
         """Returns settings and arguments before values are drawn, by name."""
         kwargs = settings_lib.parse_model_kwargs(self.base.model_kwargs_json)
-        return config_lib.to_json(self.base) | _prefixed(kwargs) | self.fixed
+        return config_lib.to_json(self.base) | _prefix_arguments(kwargs) | self.fixed
 
 
-def read(path: str, base: config_lib.AnyConfig, given: Collection[str] = ()) -> Space:
+def read_space(
+    path: str, base: config_lib.AnyConfig, given: Collection[str] = ()
+) -> Space:
     """Reads a space from a TOML file.
 
     Args:
@@ -116,38 +118,37 @@ def read(path: str, base: config_lib.AnyConfig, given: Collection[str] = ()) -> 
     own = os.path.join(os.path.dirname(__file__), 'spaces')
     path = path or os.path.join(own, f'{base.collection.task}.toml')
     content = settings_lib.read_toml(path, 'space')
-    with text.located(f'--space {path}'):
-        return parse(content, base, given)
+    with text.locate_errors(f'--space {path}'):
+        return parse_space(content, base, given)
 
 
-def parse(
+def parse_space(
     content: text.JsonObject, base: config_lib.AnyConfig, given: Collection[str] = ()
 ) -> Space:
-    """Makes a space of the content of a TOML file; as `read`."""
+    """Makes a space of the content of a TOML file; as `read_space`."""
     content = {name: value for name, value in content.items() if name not in given}
     for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
     entries = copy.deepcopy(content)
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):
-        raise ValueError(f'{_KWARGS} should be tables, [{_KWARGS}.NAME]')
-    entries |= _prefixed(arguments)
-    typed = functools.partial(_typed, type(base))
+        raise ValueError(f'{_KWARGS} must be tables, [{_KWARGS}.NAME]')
+    entries |= _prefix_arguments(arguments)
+    typed = functools.partial(_check_value, type(base))
     fixed = {n: typed(n, v) for n, v in entries.items() if not isinstance(v, dict)}
-    # None until it is read: a condition names what is drawn earlier.
+    # None until it is read: a condition names parameters that are drawn earlier.
     found: dict[str, Parameter | None] = {n: None for n in entries if n not in fixed}
     for name in found:
-        with text.located(f'[{name}]'):
+        with text.locate_errors(f'[{name}]'):
             when = _parse_conditions(entries[name].pop('when', {}), found, typed)
-            found[name] = Parameter(
-                name, *_parse_options(name, entries[name], typed), when
-            )
+            kind, options = _parse_options(name, entries[name], typed)
+            found[name] = Parameter(name, kind, options, when)
     if not found:
         raise ValueError('it has no range and no choices: nothing to search')
     return Space(content, base, fixed, [*filter(None, found.values())])
 
 
-def _prefixed(arguments: text.JsonObject) -> text.JsonObject:
+def _prefix_arguments(arguments: text.JsonObject) -> text.JsonObject:
     """Returns arguments of a model under the names that parameters have."""
     return {f'{_KWARGS}.{name}': value for name, value in arguments.items()}
 
@@ -157,7 +158,7 @@ def _parse_conditions(
 ) -> dict[str, list[Any]]:
     """Reads `when`: setting or parameter above -> the values that fulfil it."""
     if not isinstance(when, dict):
-        raise ValueError(f'when should be a table, not {text.quoted(when)}')
+        raise ValueError(f'when must be a table, not {text.quoted(when)}')
     conditions = {}
     for name, wanted in when.items():
         parameter = found.get(name)
@@ -166,9 +167,7 @@ def _parse_conditions(
         values = wanted if isinstance(wanted, list) else [wanted]
         conditions[name] = [typed(name, value) for value in values]
         if parameter and not all(map(parameter.contains, conditions[name])):
-            raise ValueError(
-                f'when wants {name} = {text.quoted(wanted)}, which it cannot be'
-            )
+            raise ValueError(f'when: {name} cannot be {text.quoted(wanted)}')
     return conditions
 
 
@@ -181,8 +180,7 @@ def _parse_options(
         return 'categorical', {'choices': [typed(name, value) for value in choices]}
     if not {'low', 'high'} <= table.keys() <= {'low', 'high', 'log', 'step'}:
         raise ValueError(
-            'needs low and high, and perhaps log, step, when; or choices, a list; not '
-            f'{table}'
+            f'must have low and high (log, step, when), or choices, not {table}'
         )
     options = {**table, **{key: typed(name, table[key]) for key in ('low', 'high')}}
     # A bound with a decimal point makes the range one of floats.
@@ -190,13 +188,13 @@ def _parse_options(
     for key, value in options.items():
         kinds = (bool,) if key == 'log' else (int, float) if is_float else (int,)
         if type(value) not in kinds:
-            raise ValueError(f'{key} should not be {text.quoted(value)}')
+            raise ValueError(f'{key} must not be {text.quoted(value)}')
     kind = 'Float' if is_float else 'Int'
     getattr(distributions, f'{kind}Distribution')(**options)  # refuses an empty range
     return kind.lower(), options
 
 
-def _typed(config_class: type, name: str, value: Any) -> Any:
+def _check_value(config_class: type, name: str, value: Any) -> Any:
     """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
         raise ValueError(f'{name}: {text.quoted(value)} is too large, or no number')
@@ -206,8 +204,8 @@ def _typed(config_class: type, name: str, value: Any) -> Any:
                 f'{name}: {text.quoted(value)} is no number, text, true or false'
             )
         return value
-    settings = settings_lib.typed(config_class, {name: value})
+    settings = settings_lib.convert_types(config_class, {name: value})
     if recipes.is_local(name, value):
         raise ValueError(f'{name}: a space cannot name a file: use --{name}')
-    config_lib.checked(config_class(**settings))
+    config_lib.check_config(config_class(**settings))
     return settings[name]

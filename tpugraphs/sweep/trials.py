@@ -1,6 +1,6 @@
 """Searches settings: Optuna draws them, and each trial trains with them.
 
-    trials.run(config.TileConfig(out_dir='~/out/sweep'), trials.SweepOptions(trials=9))
+    trials.run_sweep(config.TileConfig(out_dir='~/out'), trials.SweepOptions(trials=9))
 
 The same call in another process, or on another machine with the same storage, joins.
 """
@@ -53,19 +53,20 @@ class SweepOptions:
     json: bool = setting(False, 'print JSON instead of a table')
 
 
-def retry(study: optuna.Study, trial: FrozenTrial) -> None:
+def retry_trial(study: optuna.Study, trial: FrozenTrial) -> None:
     """Queues the settings of a lost trial, unless they were lost twice before."""
+    # Made here, as its constructor warns on import.
     optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=2)(study, trial)
 
 
-def default_storage(out_dir: str) -> str:
+def make_default_storage(out_dir: str) -> str:
     """Returns the URL of the SQLite file of a sweep whose runs are in `out_dir`."""
     path = os.path.join(files.expand(out_dir), 'sweep.db')
     return sqlalchemy.URL.create('sqlite', database=path).render_as_string()
 
 
 @contextlib.contextmanager
-def using(storage: str) -> Iterator[None]:
+def translate_errors(storage: str) -> Iterator[None]:
     """Makes errors of a storage in the block a ValueError, without its password.
 
     Optuna prints nothing meanwhile.
@@ -73,7 +74,7 @@ def using(storage: str) -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about what is experimental
+            warnings.simplefilter('ignore')  # about experimental features
             yield
     except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError) as error:
         shown = re.sub(r'://([^:@/]*):[^@]*@', r'://\1:***@', storage)
@@ -81,23 +82,23 @@ def using(storage: str) -> Iterator[None]:
         raise ValueError(f'--storage {shown} cannot be used: {why}') from error
 
 
-def _open(storage: str, attempts: int = 4) -> optuna.storages.RDBStorage:
+def _open_storage(storage: str, attempts: int = 4) -> optuna.storages.RDBStorage:
     """Opens a database by its URL."""
-    # A process waits so many seconds for another one that writes to a SQLite file.
+    # Seconds to wait for another process that writes to a SQLite file.
     wait = {'connect_args': {'timeout': 60}} if storage.startswith('sqlite') else {}
     try:
         return optuna.storages.RDBStorage(
-            storage, wait, heartbeat_stale_trial_callback=retry, **_HEARTBEAT
+            storage, wait, heartbeat_stale_trial_callback=retry_trial, **_HEARTBEAT
         )
     except sqlalchemy.exc.DBAPIError:
         if not attempts:
             raise
     # Processes that start together make the tables of a new database together.
     time.sleep(1)
-    return _open(storage, attempts - 1)
+    return _open_storage(storage, attempts - 1)
 
 
-def create(
+def create_study(
     storage: str, name: str, definition: text.JsonObject, most_epochs: int
 ) -> optuna.Study:
     """Opens the study of a sweep to join it, or makes it.
@@ -114,7 +115,7 @@ def create(
     # One trial of three goes on at each rung: at a ninth of the epochs and at a third.
     halving = optuna.pruners.SuccessiveHalvingPruner(max(1, most_epochs // 9), 3)
     study = optuna.create_study(
-        storage=_open(storage),
+        storage=_open_storage(storage),
         # Without a seed: processes that share a study would draw the same trials.
         sampler=samplers.TPESampler(multivariate=True, group=True, constant_liar=True),
         pruner=halving if most_epochs else optuna.pruners.NopPruner(),
@@ -133,7 +134,7 @@ def create(
     return study
 
 
-def load(storage: str, name: str) -> optuna.Study:
+def load_study(storage: str, name: str) -> optuna.Study:
     """Opens the study of a sweep to look at it.
 
     Args:
@@ -143,41 +144,42 @@ def load(storage: str, name: str) -> optuna.Study:
         ValueError: the storage cannot be used, or has no such study.
     """
     try:
-        with using(storage):
+        with translate_errors(storage):
             url = sqlalchemy.make_url(storage)
             if url.drivername == 'sqlite' and not os.path.isfile(url.database or ''):
                 raise ValueError(f'--storage: there is no file {url.database}')
-            return optuna.load_study(study_name=name or None, storage=_open(storage))
+            opened = _open_storage(storage)
+            return optuna.load_study(study_name=name or None, storage=opened)
     except KeyError:
         raise ValueError(f'{storage} has no --study {name!r}') from None
 
 
-def show(study: optuna.Study, as_json: bool) -> None:
+def show_trials(study: optuna.Study, as_json: bool) -> None:
     """Prints the trials of a sweep: a table, or a list of objects as JSON."""
     if as_json:
-        print(text.to_json([_to_json(trial) for trial in study.trials]))
+        print(text.to_json([_describe_trial(trial) for trial in study.trials]))
         return
     rows = [['trial', 'state', 'score', 'seconds', 'settings']]
-    rows += map(_row, study.trials)
-    print(*text.table(rows, '><>><', rules=[1]), _best(study), sep='\n')
+    rows += map(_format_row, study.trials)
+    print(*text.format_table(rows, '><>><', rules=[1]), _format_best(study), sep='\n')
 
 
-def _row(trial: FrozenTrial) -> list[str]:
+def _format_row(trial: FrozenTrial) -> list[str]:
     """Returns the cells of a trial in the table of all."""
-    number, state, score, seconds, settings, reason = _to_json(trial).values()
-    figures = text.cell(score, '.3f'), text.cell(seconds, '.1f')
+    number, state, score, seconds, settings, reason = _describe_trial(trial).values()
+    figures = text.format_value(score, '.3f'), text.format_value(seconds, '.1f')
     shown = f'{differences.format_settings(settings)}; {reason}'.rstrip('; ')
     return [str(number), state, *figures, shown]
 
 
-def _best(study: optuna.Study) -> str:
+def _format_best(study: optuna.Study) -> str:
     """Names the best trial of a sweep and its score; '' if none is complete."""
     if not study.get_trials(states=_ENOUGH[:1]):
         return ''
     return f'best: {study.best_value:.3f}, trial {study.best_trial.number}'
 
 
-def _to_json(trial: FrozenTrial) -> text.JsonObject:
+def _describe_trial(trial: FrozenTrial) -> text.JsonObject:
     """Describes a trial, as `--json` has it."""
     return {
         'number': trial.number,
@@ -189,7 +191,7 @@ def _to_json(trial: FrozenTrial) -> text.JsonObject:
     }
 
 
-def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float:
+def _run_trial(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float:
     """Trains the models of an Optuna trial, with seeds of their own.
 
     Args:
@@ -222,19 +224,19 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
         contextlib.redirect_stderr(log),
     ):
         try:
-            drawn = space.suggest(trial)
+            drawn = space.suggest_settings(trial)
             shown = differences.format_settings(trial.params)
             print(f'trial {trial.number}: {shown}: starts', file=output, flush=True)
-            # As those of a recipe, they draw no more --configs than the data have.
+            # With a recipe, --configs is lowered to the number that the data have.
             drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
             drawn |= {'run_id': f'{study.study_name} trial {trial.number}'}
             drawn['seed'] = base.seed + trial.number * base.seeds
-            config = config_lib.checked(dataclasses.replace(base, **drawn))
+            config = config_lib.check_config(dataclasses.replace(base, **drawn))
             from baselines.training import cross_validation
 
             return cross_validation.train_all(config, after_epoch=report)
         except KeyboardInterrupt:
-            retry(study, study.trials[trial.number])
+            retry_trial(study, study.trials[trial.number])
             raise
         except Exception as error:
             if not isinstance(error, optuna.TrialPruned):
@@ -243,12 +245,12 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
             raise
 
 
-def run(
+def run_sweep(
     base: config_lib.AnyConfig, options: SweepOptions, given: Collection[str] = ()
 ) -> None:
     """Runs a sweep, or joins one; prints its trials and the command to train next.
 
-    What is printed while it runs goes to stderr for --json.
+    With --json, output of the trials goes to stderr.
 
     Args:
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
@@ -259,11 +261,11 @@ def run(
         OSError: the runs cannot be written.
         KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
     """
-    space = space_lib.read(options.space, base, given)
+    space = space_lib.read_space(options.space, base, given)
     files.check_writable(base.out_dir)
     name = options.study or base.collection.name
-    storage = options.storage or default_storage(base.out_dir)
-    changed = config_lib.changed(base)
+    storage = options.storage or make_default_storage(base.out_dir)
+    changed = config_lib.list_changed(base)
     definition = {n: value for n, value in changed.items() if n not in _PLACES}
     definition['space'] = space.source
     epochs = 0 if options.no_pruning else space.fixed.get('epochs', base.epochs)
@@ -271,27 +273,27 @@ def run(
 
     def write_best(study: optuna.Study, trial: FrozenTrial) -> None:
         ended = [t.state.name for t in study.trials if t.state.is_finished()]
-        number, state, score, seconds, shown = _row(trial)
+        number, state, score, seconds, shown = _format_row(trial)
         line = f'trial {number}: {shown}: {state}, {score} after {seconds} s'
-        print(f'{line}; {_best(study)}'.rstrip('; '), flush=True)
+        print(f'{line}; {_format_best(study)}'.rstrip('; '), flush=True)
         if len(ended) >= 3 and {*ended} == {'FAIL'}:  # the sweep itself is wrong
             study.stop()
         if 'COMPLETE' in ended:
             settings = {**changed, **space.settings(study.best_params)}
             best = {'study': name, 'trial': study.best_trial.number}
             best['score'] = study.best_value
-            recipes.write(best_file, base.collection.name, settings, best)
+            recipes.write_recipe(best_file, base.collection.name, settings, best)
 
-    kept = f'kept the trials in {files.shown(base.out_dir)}'
+    kept = f'kept the trials in {files.format_path(base.out_dir)}'
     output = sys.stderr if options.json else sys.stdout
-    with using(storage):
-        study = create(storage, name, definition, epochs)
+    with translate_errors(storage):
+        study = create_study(storage, name, definition, epochs)
         if not study.trials:
-            study.enqueue_trial(space.defaults())
+            study.enqueue_trial(space.find_defaults())
         enough = optuna.study.MaxTrialsCallback(options.trials, _ENOUGH)
-        with text.interruptible(kept), contextlib.redirect_stdout(output):
+        with text.mark_interrupts(kept), contextlib.redirect_stdout(output):
             study.optimize(
-                lambda trial: _score(trial, space, best_file),
+                lambda trial: _run_trial(trial, space, best_file),
                 max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),
                 timeout=60 * options.minutes or None,
                 catch=(Exception,),
@@ -301,7 +303,7 @@ def run(
         if not study.get_trials(states=_ENOUGH[:1]):
             reasons = {t.user_attrs.get('reason', '-') for t in study.trials}
             raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
-        show(study, options.json)
-    flags = [f'--recipe={best_file}', *config_lib.data_flags(base)]
+        show_trials(study, options.json)
+    flags = [f'--recipe={best_file}', *config_lib.format_data_flags(base)]
     train = shlex.join(['tpugraphs', 'train', base.collection.task, *flags])
     print(f'next: {train}', file=output)

@@ -47,8 +47,9 @@ class ConfigEncoder:
     def __init__(self, configs: int, nodes: int):
         """Allocates codes: `configs` configurations of `nodes` configurable nodes."""
         self._added = 0
-        # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
-        # number in a list.  Keys are sorted, and end with one that no vector has.
+        # The key of a vector is its number in base 7, below 2**51; with larger digits,
+        # _BEYOND plus its number in a list.  Keys are sorted; the last one is no
+        # vector's.
         self._keys = np.array([np.iinfo(np.int64).max])
         self._beyond: dict[bytes, int] = {}
         # The codes of keys, given in the order in which blocks brought them.
@@ -76,7 +77,7 @@ class ConfigEncoder:
     def finish(self) -> EncodedConfigs:
         """Returns the configurations added; call it once, at the end."""
         codes, vectors = self._codes, self._vectors
-        group, first = _groups(codes)
+        group, first = _group_rows(codes)
         lexical = np.lexsort(vectors.T[::-1])
         ranks = np.empty(len(vectors), codes.dtype)
         ranks[lexical] = np.arange(len(ranks))
@@ -89,8 +90,8 @@ class ConfigEncoder:
     def _key(self, features: np.ndarray) -> np.ndarray:
         """Returns int64 [configurations, k], equal where the vectors are equal."""
         if not features.size or features.max() <= _USUAL:
-            return _pack(features)
-        keys = _pack(np.minimum(features, _USUAL))
+            return _pack_digits(features)
+        keys = _pack_digits(np.minimum(features, _USUAL))
         beyond = (features > _USUAL).any(axis=-1)
         keys[beyond] = [
             _BEYOND + self._beyond.setdefault(vector.tobytes(), len(self._beyond))
@@ -115,7 +116,7 @@ class ConfigEncoder:
             self._codes = wider
 
 
-def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _group_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns each row's group of equal rows, and where each group begins: int32."""
     numbers: dict[bytes, int] = {}
     first: list[int] = []
@@ -129,7 +130,7 @@ def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return group, np.array(first, np.int32)
 
 
-def _pack(features: np.ndarray) -> np.ndarray:
+def _pack_digits(features: np.ndarray) -> np.ndarray:
     """Returns vectors of numbers from -1 to 5 in base 7: [c, k, 18] -> int64 [c, k].
 
     Six digits are below 2**24, so a float32 product is exact and fast; all

@@ -91,13 +91,13 @@ class ConfigSampler:
             if self._strategy == 'uniform':
                 places = rng.choice(len(among), k, replace=False)
             else:  # the same distribution, by the faster way
-                draw = _skewed_few if 4 * k <= len(among) else _skewed_many
+                draw = _draw_few_skewed if 4 * k <= len(among) else _draw_many_skewed
                 places = draw(rng, len(among), k)
             configs[row] = self._store.part('group_first', graph)[among[places]]
         return configs
 
 
-def _skewed_many(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
+def _draw_many_skewed(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
     """Draws by Gumbel top-k.
 
     The largest of logit + Gumbel noise are the smallest of exp(-logit) times
@@ -108,7 +108,7 @@ def _skewed_many(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
     return winners[np.argsort(race[winners])]
 
 
-def _skewed_few(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
+def _draw_few_skewed(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
     """Draws from the same distribution, in time that depends on `k` alone.
 
     Gumbel top-k draws one at a time with weights exp(logit), without replacement.  The
@@ -117,6 +117,7 @@ def _skewed_few(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
     drawn = np.zeros(0, np.int64)
     while len(drawn) < k:
         share = rng.random(2 * k) * (1 - np.exp(-1))
+        # The rank up to which the weights have this share of their sum.
         more = (-count * np.log1p(-share)).astype(np.int64)
         # Rounding may give `count`.
         drawn = np.append(drawn, np.minimum(more, count - 1))

@@ -75,7 +75,7 @@ def open_or_build(
                 return packed
             files.remove_leftovers(cache_dir, re.compile(rf'\.{re.escape(key)}\..*'))
             # An existing folder is damaged, or it would have been opened.
-            with files.folder_atomically(final, replace=True) as folder:
+            with files.make_folder_atomically(final, replace=True) as folder:
                 with packer.Writer(folder) as writer:
                     writer.finish(build(writer))
             # The source's earlier folders go while the lock is held.

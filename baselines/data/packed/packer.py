@@ -258,7 +258,7 @@ def pack_files(
         path = os.path.join(split_dir, name)
         try:
             record = kind.read(path)
-            with text.located(path):
+            with text.locate_errors(path):
                 _check_id(record.graph_id)
                 arrays = packer.add(record)
         except ValueError as error:

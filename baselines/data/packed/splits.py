@@ -195,7 +195,7 @@ class PackedSplit:
         """
         if options.sample_data:
             # Unpacked into the user's data folder, once.
-            root = shipped.folder(collection.task)
+            root = shipped.find_folder(collection.task)
             if not os.path.isdir(os.path.join(root, collection.subfolder)):
                 raise ValueError(
                     f'no measured {collection.name} ships with this version; of '
@@ -382,8 +382,8 @@ class Variant:
             used = scaled.get(f'{part}_used')
             width = len(used) if isinstance(used, list) else width
             fields[f'{part}_features'] = info.get(f'{part}_features', width)
-        with text.located('the run file'):
-            untrusted.check(fields, _RULES)
+        with text.locate_errors('the run file'):
+            untrusted.check_fields(fields, _RULES)
         return cls(**fields)
 
     def to_json(self) -> text.JsonObject:

@@ -15,7 +15,7 @@ from baselines.core import files
 ROOT = '~/data/tpugraphs/measured'
 
 
-def folder(task: str, root: str = ROOT) -> str:
+def find_folder(task: str, root: str = ROOT) -> str:
     """Returns the folder of a measured collection; unpacks it on first use.
 
     Args:
@@ -26,13 +26,13 @@ def folder(task: str, root: str = ROOT) -> str:
         ValueError: none ships for that task, or its file is damaged.
         OSError: the folder cannot be written.
     """
-    archive = pathlib.Path(task if task.endswith('.zip') else archive_of(task))
+    archive = pathlib.Path(task if task.endswith('.zip') else find_archive(task))
     if not archive.exists():
         raise ValueError(f'no measured {task} collection ships with this version')
     digest = zlib.crc32(archive.read_bytes())
     target = os.path.join(files.expand(root), f'{archive.stem}_{digest:08x}')
     if not os.path.isdir(target):
-        with files.folder_atomically(target) as building:
+        with files.make_folder_atomically(target) as building:
             try:
                 with zipfile.ZipFile(archive) as packed:
                     packed.extractall(building)
@@ -43,6 +43,6 @@ def folder(task: str, root: str = ROOT) -> str:
     return target
 
 
-def archive_of(task: str) -> str:
+def find_archive(task: str) -> str:
     """Returns the path of a shipped archive; its sidecar is next to it."""
     return str(pathlib.Path(__file__).with_name(f'{task}.zip'))

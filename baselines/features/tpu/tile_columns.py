@@ -58,7 +58,7 @@ class Columns(column_sets.ColumnSet):
         facts = nodes.shared(kernel_facts.KernelFacts)
         units = facts.loop_units
         # Facts have the slowest dimension first, columns the fastest: [G, 6] each.
-        self._order, exists = tiling.reverse(units)
+        self._order, exists = tiling.reverse_dimensions(units)
         fastest_first = lambda x, fill: np.where(
             exists, np.take_along_axis(x, self._order, axis=1), fill
         )

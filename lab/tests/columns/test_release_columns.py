@@ -37,11 +37,11 @@ def test_the_column_of_each_configuration():
 def test_a_recipe_adds_the_column_where_releases_differ(capsys):
     settings = config.TileConfig(recipe='strong', columns='tile', configs=2, batch=1)
     without = dataclasses.replace(settings, columns='')
-    assert task_data.completed(without, _store(4030, 12000)) == without
-    completed = task_data.completed(settings, _store(5003, 12000))
+    assert task_data.fit_recipe(without, _store(4030, 12000)) == without
+    completed = task_data.fit_recipe(settings, _store(5003, 12000))
     assert completed.column_sets == ['tile', 'loop']
     capsys.readouterr()
-    completed = task_data.completed(settings, _store(4030, 12000))
+    completed = task_data.fit_recipe(settings, _store(4030, 12000))
     assert completed.column_sets == ['tile', 'loop', 'release']
     assert 'tiles of a CPU; adding --columns=loop,release' in capsys.readouterr().out
     data = task_data.TileData(completed, {'train': _store(4030, 12000)})

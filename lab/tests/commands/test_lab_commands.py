@@ -29,7 +29,7 @@ def test_its_commands_are_listed(words, monkeypatch, capsys):
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_numbers_have_an_upper_bound(name, capsys):
-    settings_flags.check_upper_bounds(commands.parser(name, _PACKAGE), capsys)
+    settings_flags.check_upper_bounds(commands.make_parser(name, _PACKAGE), capsys)
 
 
 def test_it_is_listed_by_the_toolkit(monkeypatch, capsys):
@@ -40,7 +40,7 @@ def test_it_is_listed_by_the_toolkit(monkeypatch, capsys):
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_option_texts_have_one_form(name):
-    for action in commands.parser(name, _PACKAGE)._actions:
+    for action in commands.make_parser(name, _PACKAGE)._actions:
         if action.option_strings and action.default != '==SUPPRESS==':
             assert settings_flags.is_option_text(action.help), action.option_strings
 

@@ -218,7 +218,7 @@ def test_two_processes_do_not_measure_into_one_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(files.time, 'sleep', lambda seconds: None)
     out = tmp_path / 'out'
     out.mkdir()
-    with files.locked(str(out / '.lock'), 'held'):
+    with files.hold_lock(str(out / '.lock'), 'held'):
         with pytest.raises(ValueError, match='another collect measures into it.*proc'):
             collect(tmp_path)
     assert not os.listdir(tmp_path / 'out')

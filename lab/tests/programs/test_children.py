@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from baselines.core import files
 from lab.tests.helpers import lab_commands
 from lab.tests.helpers import measured_programs
 from tpugraphs_lab import measure
+from tpugraphs_lab.programs import causes
 from tpugraphs_lab.programs import children
 from tpugraphs_lab.programs import isolated
 from tpugraphs_lab.programs import reader
@@ -100,7 +100,7 @@ def test_children_end_with_the_command(number, tmp_path):
     (tmp_path / 'own').mkdir()
     command = subprocess.Popen(
         [sys.executable, '-c', _STARTS, source],
-        env={**files.environment(), 'TMPDIR': str(tmp_path / 'own')},
+        env={**children.make_environment(), 'TMPDIR': str(tmp_path / 'own')},
     )
     _wait_until((tmp_path / 'mine.pyx').exists)
     command.send_signal(number)
@@ -228,3 +228,8 @@ def test_an_open_batch_size_is_given(tmp_path):
     assert list(parameter.shape.dimensions) == [8, 4]
     with pytest.raises(ValueError, match='--seconds is 0; it is at least 1'):
         reader.read_program(f'{path}:f', options=reader.Options(seconds=0))
+
+
+def test_a_cause_is_cut():
+    cause = causes.name_cause(KeyError('x' * 500_000))
+    assert cause.startswith("KeyError: 'x") and len(cause) == 400

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from baselines.core import files
 from lab.tests.helpers import program_forms
 from tpugraphs_lab.measure.clock import backend as backend_lib
+from tpugraphs_lab.programs import children
 from tpugraphs_lab.programs import hlo_text
 from tpugraphs_lab.programs import isolated
 from tpugraphs_lab.programs import reader
@@ -293,7 +293,7 @@ def test_a_plain_function_is_traced_by_whichever_can(tmp_path):
     names = ['of_jax', 'of_tensorflow', 'of_neither']
     done = subprocess.run(
         [sys.executable, '-c', _TRACES, str(path), *names],
-        env=files.environment(),
+        env=children.make_environment(),
         stdout=subprocess.PIPE,
         text=True,
     )

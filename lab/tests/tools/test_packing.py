@@ -34,7 +34,7 @@ def test_families_that_are_tested_on_stand_nowhere_else():
             sidecar = json.loads(packed.read('measured.json'))
         kernels[archive] = sidecar['kernels']
     sides = {
-        archive: {families.family(kernel['program']) for kernel in inside.values()}
+        archive: {families.find_family(kernel['program']) for kernel in inside.values()}
         for archive, inside in kernels.items()
     }
     assert not sides['tile'] & (sides['by_others'] | sides['by_others_real'])
@@ -60,7 +60,7 @@ def _write_collection(folder, names, noisy=()):
         kernels[name] = {
             **measurements.SIDECAR_KERNEL,
             'file': f'{name}.npz',
-            'program': families.program_of_kernel(name),
+            'program': families.find_program(name),
             'noisy': name in noisy,
             'halves': [[20, 10], [21, 12]],
         }
@@ -89,10 +89,10 @@ def test_folders_are_packed_together(pack, tmp_path, monkeypatch):
     assert summary['graphs by split'] == {'train': 2, 'valid': 1, 'test': 1}
     assert json.loads((tmp_path / 'b.json').read_text()) == summary
     tests = [n for n, k in _kernels(path, tmp_path).items() if k['split'] == 'test']
-    program = families.program_of_kernel(tests[0])
+    program = families.find_program(tests[0])
     path = str(tmp_path / 'c.zip')
     monkeypatch.setattr(judging, 'path_of', lambda archive: path)
-    summary = pack.pack('tile', sources, train=[families.family(program)])
+    summary = pack.pack('tile', sources, train=[families.find_family(program)])
     assert summary['graphs by split'] == {'train': 3, 'valid': 1}
     # Those of the train split take nanoseconds, and have a tau of 1.
     path = str(tmp_path / 'd.zip')
@@ -102,7 +102,7 @@ def test_folders_are_packed_together(pack, tmp_path, monkeypatch):
 
 
 def _kernels(archive, folder):
-    root = shipped.folder(archive, str(folder / 'unpacked'))
+    root = shipped.find_folder(archive, str(folder / 'unpacked'))
     kernels = collection_folder.read_sidecar(root)['kernels']
     for name, kernel in kernels.items():
         assert kernel['file'] == f'{kernel["split"]}/{name}.npz'

@@ -63,7 +63,7 @@ class Graph(NamedTuple):
     @property
     def family(self) -> str:
         """The family of its program."""
-        return families.family(self.measured['program'])
+        return families.find_family(self.measured['program'])
 
     @property
     def digest(self) -> str:

@@ -234,7 +234,7 @@ class _Block:
     """
 
     def __init__(self, bounds: np.ndarray, whole: np.ndarray):
-        order, exists = tiling.reverse(whole)
+        order, exists = tiling.reverse_dimensions(whole)
         whole, bounds = (
             np.where(exists, np.take_along_axis(x, order, axis=1), 1)
             for x in (whole, bounds)

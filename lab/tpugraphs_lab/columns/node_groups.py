@@ -80,7 +80,7 @@ class NodeGroups:
         kernel, width = self.nodes.kernel, self.nodes.element_bytes
         count = len(self.nodes.root)
         is_operand = self.nodes.have(('parameter',))
-        operations = tiling.vector_operations(self.nodes.opcodes)
+        operations = tiling.count_vector_operations(self.nodes.opcodes)
         # [N]: bytes per element for operands, operations per element for the others.
         weight = np.where(is_operand, width, operations)
         self.result_width = np.zeros(count)

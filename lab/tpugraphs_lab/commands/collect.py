@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--core', -1, 'measure on this core (default: the last)')
 
 
-@exits.logged(short=True)
+@exits.log_progress(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes; returns 1 if a named program cannot be used."""
     sources = args.programs
@@ -72,11 +72,11 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
     if args.passes == 1:
         raise ValueError('--passes is 1; halves of them are compared: at least 2')
-    options = settings_lib.from_options(
+    options = settings_lib.make_from_options(
         measure.CollectionOptions,
         args,
         output=files.expand(args.output),
-        split=None if args.split == 'none' else shares.parse(args.split),
+        split=None if args.split == 'none' else shares.parse_shares(args.split),
         passes=(args.passes,) * 2 if args.passes else measure.CollectionOptions.passes,
     )
     families = [family for family in args.families.split(',') if family]

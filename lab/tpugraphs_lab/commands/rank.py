@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--measure', int, about, metavar='N')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     return program_ranking.rank_sources(args)

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _reading.add_options(parser)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Prints the graph and the kernels of a program, and draws it on request."""
     options = reader.Options(args.batch_size, args.seconds)

@@ -19,13 +19,11 @@ import re
 from typing import TypeVar
 
 from baselines.hlo import protos
-from baselines.hlo import schema
+from tpugraphs_lab.programs import elided
 
 Message = TypeVar('Message', bound='protos.Message')
 
-# XLA's PrimitiveTypes.
-_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES + schema.NEWER_TYPES}
-_NUMBERS = {kind.name: kind.number for kind in _KINDS.values()}
+_NUMBERS = {kind.name: kind.number for kind in elided.KINDS.values()}
 TUPLE = _NUMBERS['tuple']
 # NumPy's names of types begin otherwise, and have `_` before the bits of exponents.
 _PREFIXES = {'s': 'int', 'u': 'uint', 'f': 'float', 'bf': 'bfloat', 'c': 'complex'}
@@ -42,7 +40,9 @@ def _numpy_name(name: str) -> str:
 
 # Types of numbers -> NumPy's names.
 NUMPY_TYPES = {
-    number: _numpy_name(kind.name) for number, kind in _KINDS.items() if kind.bytes
+    number: _numpy_name(kind.name)
+    for number, kind in elided.KINDS.items()
+    if kind.bytes
 }
 
 
@@ -76,7 +76,7 @@ def elements(shape: protos.ShapeProto) -> int:
 
 def num_bytes(shape: protos.ShapeProto) -> int:
     """Returns the size of an array in bytes."""
-    return elements(shape) * _KINDS[shape.element_type].bytes
+    return elements(shape) * elided.KINDS[shape.element_type].bytes
 
 
 def set_repeated(field: protos.Repeated[Message], messages: Iterable[Message]) -> None:
@@ -125,7 +125,7 @@ def renumber(module: protos.HloModuleProto) -> None:
 
 def shape_text(shape: protos.ShapeProto) -> str:
     """Returns a shape as XLA writes it: `f32[8,16]`, `f32[<=8,16]`, `f32[?,16]`."""
-    kind = _KINDS.get(shape.element_type)
+    kind = elided.KINDS.get(shape.element_type)
     name = kind.name if kind else f'type {shape.element_type}'
     # A file may say of no dimension whether it is dynamic.
     dynamic = itertools.chain(shape.is_dynamic_dimension, itertools.repeat(False))

@@ -62,7 +62,7 @@ def describe(cut_out: Mapping[str, int]) -> str:
         else f'{count:,} {name}'
         for name, count in ordered
     ]
-    return text.listed(parts)
+    return text.list_names(parts)
 
 
 def cut_out(module: protos.HloModuleProto) -> None:

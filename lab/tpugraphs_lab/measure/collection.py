@@ -61,7 +61,7 @@ def collect(
     ends = options.began + options.minutes * 60
     kept = f'kept what was measured in {options.output}'
     with (
-        text.interruptible(kept, '--resume'),
+        text.mark_interrupts(kept, '--resume'),
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
@@ -295,7 +295,11 @@ def assign_splits(
     """
     if split is None:
         return {name: '' for name, _ in graphs}
-    for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
+    for unit_of in (
+        lambda _, p: families.find_family(p),
+        lambda _, p: p,
+        lambda n, _: n,
+    ):
         # Unit -> how many kernels it has, of which splits get their shares.
         sizes = collections.Counter(unit_of(*item) for item in graphs)
         if len(sizes) >= np.count_nonzero(split):

@@ -16,6 +16,7 @@ import os
 import re
 import resource
 import time
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def open_folder(
     os.makedirs(output, exist_ok=True)
     try:
         refusal = f'{output}: another collect measures into it; wait for it to end'
-        with files.locked(os.path.join(output, _LOCK), refusal):
+        with files.hold_lock(os.path.join(output, _LOCK), refusal):
             for part, _, _ in os.walk(output):
                 files.remove_leftovers(part, _LEFTOVERS)
             folder = CollectionFolder(sources, options)
@@ -190,7 +191,7 @@ class CollectionFolder:
             yield f'{self.left} left for lack of time; --resume goes on'
         for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
             if counts:
-                yield f'{title}: {text.counted(counts)}'
+                yield f'{title}: {_list_counts(counts)}'
         if self.stopped:
             yield f'without times: {text.list_skipped(self.stopped)}'
         for line in self.failed:
@@ -205,8 +206,8 @@ class CollectionFolder:
                 'it, or use another folder'
             )
         content = read_sidecar(output)
-        with text.located(os.path.join(output, hardware.SIDECAR)):
-            untrusted.check(content, {'collection': untrusted.OBJECT, **_MINUTES})
+        with text.locate_errors(os.path.join(output, hardware.SIDECAR)):
+            untrusted.check_fields(content, {'collection': _OBJECT, **_MINUTES})
         before = content['collection']
         other = [key for key in self._about if before.get(key) != self._about[key]]
         if other:
@@ -267,9 +268,9 @@ def read_sidecar(folder: str) -> text.JsonObject:
         )
     try:
         content = untrusted.loads(untrusted.read(path, hardware.MOST_SIDECAR))
-        untrusted.check(content, {'kernels': untrusted.OBJECT})
+        untrusted.check_fields(content, {'kernels': _OBJECT})
         for name, kernel in content['kernels'].items():
-            with text.located(text.shortened(name, _WIDTH)):
+            with text.locate_errors(text.shorten(name, _WIDTH)):
                 _check_kernel(name, kernel)
     except ValueError as error:
         raise ValueError(f'{path}: damaged ({error}); collect again') from None
@@ -286,6 +287,11 @@ def _is_inside(file: object) -> bool:
     )
 
 
+def _list_counts(counts: _Reasons) -> str:
+    """Lists reasons with their counts, in one line: 'too large (1), too small (3)'."""
+    return ', '.join(f'{reason} ({n:,})' for reason, n in sorted(counts.items()))
+
+
 def _are_halves(value: object) -> bool:
     """Returns whether a value is two rows with equal numbers of times."""
     return (
@@ -297,33 +303,43 @@ def _are_halves(value: object) -> bool:
     )
 
 
+def _is_name(value: object) -> bool:
+    """Returns whether a value is a name of at most 200 characters."""
+    return isinstance(value, str) and bool(re.fullmatch(r'\w[\w.-]{0,199}', value))
+
+
+def _is_number(value: Any) -> bool:
+    """Returns whether a value is a finite number that JSON's readers agree on."""
+    return type(value) in (int, float) and abs(value) <= 1 << 53
+
+
+_NAME = _is_name, 'a name of letters, digits, ".", "_" and "-"'
+_OBJECT = (lambda value: isinstance(value, dict)), 'an object'
 # The fields of a kernel in measured.json that are used.
 _RULES: dict[str, untrusted.Rule] = {
     'file': (_is_inside, 'inside the folder'),
-    'program': untrusted.NAME,
+    'program': _NAME,
     'origin': (lambda value: isinstance(value, str), 'text'),
     'split': (lambda value: value in ('', *collections_lib.SPLITS), 'a split'),
     'noisy': (lambda value: isinstance(value, bool), 'true or false'),
     'halves': (_are_halves, 'two rows of nanoseconds'),
     'passes': (untrusted.is_int, 'a count'),
-    **dict.fromkeys(('tau', 'drift', 'again'), (untrusted.is_number, 'a number')),
+    **dict.fromkeys(('tau', 'drift', 'again'), (_is_number, 'a number')),
 }
 # Sums over all calls.
-_MINUTES = dict.fromkeys(
-    ('minutes', 'worker_cpu_minutes'), (untrusted.is_number, 'a number')
-)
+_MINUTES = dict.fromkeys(('minutes', 'worker_cpu_minutes'), (_is_number, 'a number'))
 
 
 def _check_kernel(name: object, kernel: text.JsonObject) -> None:
     """Raises ValueError unless the entry of a kernel has all its fields."""
-    untrusted.check({'name': name}, {'name': untrusted.NAME})
-    untrusted.check(kernel, _RULES)
+    untrusted.check_fields({'name': name}, {'name': _NAME})
+    untrusted.check_fields(kernel, _RULES)
     count = len(kernel['halves'][0])
     is_place = lambda value: untrusted.is_int(value) and 0 <= value < count
     are_configs = lambda value: isinstance(value, list) and len(value) == count
     rules = {
         'configs': (are_configs, f'a list of {count}, as the times are'),
-        'dropped': untrusted.OBJECT,
+        'dropped': _OBJECT,
         'default': (is_place, f'a number below {count}'),
         'once': (
             lambda value: isinstance(value, list) and all(map(is_place, value)),
@@ -333,4 +349,4 @@ def _check_kernel(name: object, kernel: text.JsonObject) -> None:
     # Shipped archives lack the first two; files of earlier versions the others, and
     # their default is the first configuration.
     optional = {'configs': [{}] * count, 'dropped': {}, 'default': 0, 'once': []}
-    untrusted.check({**optional, **kernel}, rules)
+    untrusted.check_fields({**optional, **kernel}, rules)

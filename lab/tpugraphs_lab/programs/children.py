@@ -14,13 +14,14 @@ import contextlib
 import ctypes
 import importlib
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 from typing import IO, Any
 
-from baselines.core import files
+import baselines
 
 _PR_SET_PDEATHSIG = 1  # from Linux's prctl.h
 _GRACE = 1.0  # seconds until a process that was told to end is killed
@@ -55,10 +56,18 @@ def start(
     own = [str(os.getpid()), str(memory), str(seconds), function]
     return subprocess.Popen(
         [sys.executable, '-c', _CODE, *own, *arguments],
-        env={**files.environment(), **variables},
+        env={**make_environment(), **variables},
         start_new_session=True,  # Ctrl-C is ours to handle
         **streams,  # type: ignore[call-overload]
     )
+
+
+def make_environment() -> dict[str, str]:
+    """Returns the variables of a process that is to import the toolkit."""
+    root = str(pathlib.Path(baselines.__file__).resolve().parents[1])
+    # An empty entry would be the current folder.
+    given = filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
+    return {**os.environ, 'PYTHONPATH': os.pathsep.join([root, *given])}
 
 
 def wait(

@@ -37,7 +37,17 @@ _FIELDS = {
     'f64': ('f64s', '<f8'),
 }
 _BYTES = 2  # protobuf's wire type
-_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES + schema.NEWER_TYPES}
+# Newer types, which have no columns; XLA numbers them from 19 on.  Some take less than
+# a byte, packed.
+_NEWER = (
+    'f8e5m2 f8e4m3fn s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 '
+    's1 u1 f4e2m1fn f8e8m0fnu'
+)
+# XLA's PrimitiveTypes by number.
+KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES} | {
+    number: schema.ElementType(name, number, 1)
+    for number, name in enumerate(_NEWER.split(), 19)
+}
 
 
 def fill(module: protos.HloModuleProto) -> list[str]:
@@ -99,7 +109,7 @@ def _calls_in(
 
 def _num_bytes(call: protos.HloInstructionProto) -> int:
     """Returns the size of a result in bytes."""
-    kind = _KINDS.get(call.shape.element_type)
+    kind = KINDS.get(call.shape.element_type)
     return math.prod(call.shape.dimensions) * (kind.bytes if kind else 1)
 
 
@@ -114,7 +124,7 @@ def _change_opcode(call: protos.HloInstructionProto, opcode: str) -> None:
 def _draw_constant(call: protos.HloInstructionProto, rng: np.random.Generator) -> None:
     """Turns a custom call into a constant with random values; raises ValueError."""
     dims = list(call.shape.dimensions)
-    kind = _KINDS.get(call.shape.element_type)
+    kind = KINDS.get(call.shape.element_type)
     type_name = kind.name if kind else ''
     if type_name not in _FIELDS:
         raise ValueError(

@@ -14,9 +14,9 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from baselines.core import files
-from baselines.core import text
 from baselines.core import untrusted
 from baselines.hlo import protos
+from tpugraphs_lab.programs import causes
 from tpugraphs_lab.programs import isolated
 
 if TYPE_CHECKING:
@@ -188,12 +188,12 @@ def trace_saved_model(
     import tensorflow as tf
 
     try:
-        with files.plain_path(folder) as path:
+        with files.make_plain_path(folder) as path:
             loaded = tf.saved_model.load(path)  # owns the variables
         signatures = dict(loaded.signatures)
     except Exception as error:
         raise ValueError(
-            f'{folder}: not a SavedModel that can be loaded: {text.cause_of(error)}'
+            f'{folder}: not a SavedModel that can be loaded: {causes.name_cause(error)}'
         ) from error
     chosen = name or ('serving_default' if len(signatures) != 1 else [*signatures][0])
     if chosen not in signatures:
@@ -344,7 +344,7 @@ def _naming(where: str) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ValueError(f'{where}: {text.cause_of(error)}') from error
+        raise ValueError(f'{where}: {causes.name_cause(error)}') from error
 
 
 def _is_program(value: object, module: types.ModuleType) -> bool:

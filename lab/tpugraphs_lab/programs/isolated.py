@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 from baselines.core import phases
-from baselines.core import text
+from tpugraphs_lab.programs import causes
 from tpugraphs_lab.programs import children
 
 MEMORY = 1 << 30  # bytes that a conversion may use
@@ -129,6 +129,6 @@ def answer(function: str, *arguments: str) -> None:
         most, _ = resource.getrlimit(resource.RLIMIT_DATA)
         head = {'error': f'took over {most / 2**30:.0f} GiB of memory'}
     except BaseException as error:  # a user's file can raise any
-        head = {'error': text.cause_of(error)}
+        head = {'error': causes.name_cause(error)}
     out.write(json.dumps(head).encode() + b'\n' + content)
     out.close()

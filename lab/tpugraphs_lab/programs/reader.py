@@ -105,7 +105,7 @@ def read_source(path: str, options: Options) -> Source:
     """
     if not _is_part(path):
         data = reading.read_bytes(path)
-        with text.located(path):
+        with text.locate_errors(path):
             if forms.detect_form(data) == forms.TUNING:
                 return reading.parse_tuning(data)
     return read_program(path, options=options)
@@ -123,7 +123,7 @@ def tuning_kind(source: str) -> str:
     if _is_part(source):
         return ''
     data = _read(source)
-    with text.located(source):
+    with text.locate_errors(source):
         if forms.detect_form(data) != forms.TUNING:
             return ''
         return forms.detect_kind(data) or reading.parse_tuning(data).kind
@@ -171,7 +171,7 @@ def _from_bytes(
     data: bytes, name: str, source: str, options: Options, function: str = ''
 ) -> Program:
     """Reads the content of a file, whose form the content tells."""
-    with text.located(source):
+    with text.locate_errors(source):
         form = forms.detect_form(data)
         if function and not form.startswith('MLIR'):
             raise ValueError(f'is {form}, which has one program: leave out :{function}')
@@ -179,7 +179,7 @@ def _from_bytes(
             return _from_tuning(data, name, source)
         notes: Sequence[str] = ()
         if form in forms.PROTOS:
-            module = reading.module_of(data, form)
+            module = reading.extract_module(data, form)
         else:
             module, notes = conversion.module_of(
                 data, form, reading.clean_name(name), function, options.seconds

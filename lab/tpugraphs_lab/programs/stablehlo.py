@@ -132,7 +132,7 @@ def _choose_main(module: ir.Module, name: str) -> None:
     if not chosen and len(public) == 1:
         [chosen] = public
     if chosen not in functions:
-        there = text.listed([text.shortened(n, 40) for n in public or functions])
+        there = text.list_names([text.shorten(n, 40) for n in public or functions])
         wanted = f'no function {name!r}' if name else f'no function {_MAIN!r}'
         raise ValueError(f'has {wanted}; choose one by FILE:NAME: {there or "none"}')
     renamed = {chosen: _MAIN}

@@ -5,8 +5,8 @@ from typing import Any
 
 from google.protobuf import message
 
-from baselines.core import text
 from baselines.hlo import protos
+from tpugraphs_lab.programs import causes
 
 _STAGES = ('hlo', 'optimized_hlo')
 
@@ -41,6 +41,6 @@ def module_from_tf(
         )
     except (Exception, SystemExit) as error:  # of the function's own code, too
         raise ValueError(
-            f'XLA cannot compile the function: {text.cause_of(error)}'
+            f'XLA cannot compile the function: {causes.name_cause(error)}'
         ) from error
     return protos.HloModuleProto.FromString(serialized)

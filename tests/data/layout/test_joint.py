@@ -15,10 +15,10 @@ _XLA, _NLP = 'layout:xla:random', 'layout:nlp:random'
 _RNG = np.random.default_rng(0)
 _PROGRAMS = {
     _XLA: [
-        layout_files.make_program(_RNG, name, nodes=nodes, configs=configs)
+        layout_files.make_record(_RNG, name, nodes=nodes, configs=configs)
         for name, nodes, configs in [('a', 5, 10), ('b', 6, 11), ('c', 7, 12)]
     ],
-    _NLP: [layout_files.make_program(_RNG, 'a', nodes=8, configs=13)],
+    _NLP: [layout_files.make_record(_RNG, 'a', nodes=8, configs=13)],
 }
 _PARTS = {
     name: layout_store.LayoutStore.from_records(name, programs)
@@ -88,9 +88,8 @@ def test_trees_see_the_flags_last(store):
 
 
 def test_parts_of_other_columns():
-    wide = layout_files.make_program(_RNG, node_features=141)
+    wide = layout_files.make_record(_RNG, node_features=141)
     other = layout_store.LayoutStore.from_records('wide', [wide])
-    refusals.assert_refused(
-        lambda: joint.JointStore({_XLA: _PARTS[_XLA], _NLP: other}, [_XLA, _NLP]),
-        *('wide: ', '141', '140', _XLA),
-    )
+    parts = {_XLA: _PARTS[_XLA], _NLP: other}
+    join = lambda: joint.JointStore(parts, [_XLA, _NLP])
+    refusals.assert_refused(join, 'wide: ', '141', '140', _XLA)

@@ -26,7 +26,7 @@ def test_codes_of_all_widths_lie_side_by_side(tmp_path):
     for name, configs, nodes in (('a', 5, 3), ('b', 300, 3), ('c', 5, 3)):
         features = rng.integers(-1, 6, (configs, nodes, 18)).astype(np.float32)
         fields = dict(configurable=nodes, node_config_feat=features, configs=configs)
-        programs.append(layout_files.make_program(rng, name, **fields))
+        programs.append(layout_files.make_record(rng, name, **fields))
     layout_files.write_split(tmp_path / 'train', programs)
     store = _open(tmp_path / 'train')
     widths = [store.group_codes(i).dtype.itemsize for i in range(3)]
@@ -57,7 +57,7 @@ def test_a_large_file_takes_little_memory(tmp_path):
     features = np.zeros((1000, 3200, 18), np.float32)
     features[::3, ::2] = 1
     features[np.arange(1000), np.arange(1000)] = 2
-    program = layout_files.make_program(
+    program = layout_files.make_record(
         np.random.default_rng(0),
         nodes=3200,
         configurable=3200,

@@ -14,19 +14,12 @@ from tests.helpers import places
 _ROOT = str(places.ROOT)
 
 
-def _pack(folder, *blocks, **manifest):
-    folder.mkdir()
-    with packer.Writer(str(folder)) as writer:
-        for block in blocks:
-            writer.append(**block)
-        writer.finish(manifest)
-    return str(folder)
-
-
 @pytest.mark.parametrize('rows', [np.zeros((1, 3)), np.zeros(2, np.float32)])
 def test_rows_that_do_not_fit(tmp_path, rows):
-    with pytest.raises(ValueError, match='float'):
-        _pack(tmp_path / 'packed', {'x': np.zeros(2)}, {'x': rows})
+    with packer.Writer(str(tmp_path)) as writer:
+        writer.append(x=np.zeros(2))
+        with pytest.raises(ValueError, match='float'):
+            writer.append(x=rows)
 
 
 def _build(writer):

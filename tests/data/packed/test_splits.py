@@ -1,6 +1,5 @@
 """Packed splits of both collections: what they hold, and when things go wrong."""
 
-from collections.abc import Callable
 import dataclasses
 import errno
 import os
@@ -26,32 +25,18 @@ class _Task(NamedTuple):
 
     kind: Any
     files: Any  # of tests.helpers
-    make: Callable[..., Any]
-    make_one: Callable[..., Any]
-    configs: str
+    configs: str  # the array of configurations' features
 
 
-_TASKS = {
-    'tile': _Task(
-        tile_store.TileStore,
-        tile_records,
-        tile_records.make_records,
-        tile_records.make_record,
-        'config_feat',
-    ),
-    'layout': _Task(
-        layout_store.LayoutStore,
-        layout_files,
-        layout_files.make_programs,
-        layout_files.make_program,
-        'node_config_feat',
-    ),
-}
+_TASKS = [
+    _Task(tile_store.TileStore, tile_records, 'config_feat'),
+    _Task(layout_store.LayoutStore, layout_files, 'node_config_feat'),
+]
 
 
-@pytest.fixture(name='task', params=list(_TASKS))
+@pytest.fixture(name='task', params=_TASKS, ids=['tile', 'layout'])
 def _task(request):
-    return _TASKS[request.param]
+    return request.param
 
 
 @pytest.fixture(name='split')
@@ -91,7 +76,7 @@ def _replace(path):
 
 
 def test_every_graph_comes_back(tmp_path, task):
-    graphs = task.files.write_split(tmp_path / 'train', task.make(20))
+    graphs = task.files.write_split(tmp_path / 'train', task.files.make_records(20))
     for _ in range(2):
         store = _open(tmp_path / 'train', task.kind)
         assert len(store) == 20
@@ -118,7 +103,7 @@ def test_every_graph_comes_back(tmp_path, task):
 def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
     rng = np.random.default_rng(0)
     graphs = [
-        task.make_one(rng, name, nodes=nodes, configs=configs)
+        task.files.make_record(rng, name, nodes=nodes, configs=configs)
         for name, nodes, configs in (('a', 5, 5), ('b', 4, 2), ('c', 6, 9))
     ]
     task.files.write_split(tmp_path / 'train', graphs)
@@ -140,7 +125,7 @@ def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
 
 
 def test_graphs_in_memory_are_packed_as_their_files_are(tmp_path, task):
-    graphs = task.files.write_split(tmp_path / 'train', task.make(5))
+    graphs = task.files.write_split(tmp_path / 'train', task.files.make_records(5))
     opened = _open(tmp_path / 'train', task.kind)
     made = task.kind.from_records('here', graphs)
     for name, column in opened.arrays.items():
@@ -151,7 +136,7 @@ def test_graphs_in_memory_are_packed_as_their_files_are(tmp_path, task):
 
 
 def test_unpublished_runtimes_and_padding(tmp_path, task):
-    graphs = task.make(3, is_test=True, node_features=3, pad=-1)
+    graphs = task.files.make_records(3, is_test=True, node_features=3, pad=-1)
     task.files.write_split(tmp_path / 'test', graphs)
     for _ in range(2):
         store = _open(tmp_path / 'test', task.kind)
@@ -171,7 +156,7 @@ def test_the_default_is_what_runtimes_are_divided_by():
     store = tile_store.TileStore.from_records('here', [known, test])
     task = lookup.TASKS['tile']
     assert [task.default_of(store, i) for i in (0, 1)] == [1, None]
-    store = layout_store.LayoutStore.from_records('here', layout_files.make_programs(1))
+    store = layout_store.LayoutStore.from_records('here', layout_files.make_records(1))
     assert lookup.TASKS['layout'].default_of(store, 0) is None
 
 
@@ -240,7 +225,7 @@ def test_a_damaged_cache_is_rebuilt(split, damage):
 
 
 def test_fingerprint_is_of_the_content(tmp_path, task):
-    graphs = task.files.write_split(tmp_path / 'first', task.make(4))
+    graphs = task.files.write_split(tmp_path / 'first', task.files.make_records(4))
     changed = graphs[3].config_runtime.copy()
     changed[0] += 1
     prints = {}
@@ -282,7 +267,10 @@ def test_missing_and_empty_splits(tmp_path, task):
 
 def test_damaged_files_stop_or_are_left_out(tmp_path, task, capsys):
     split = tmp_path / 'train'
-    ids = [graph.graph_id for graph in task.files.write_split(split, task.make(5))]
+    ids = [
+        graph.graph_id
+        for graph in task.files.write_split(split, task.files.make_records(5))
+    ]
     bad = split / f'{ids.pop(2)}.npz'
     whole = bad.read_bytes()
     os.truncate(bad, 100)

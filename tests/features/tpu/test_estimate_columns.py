@@ -129,14 +129,7 @@ def test_a_sum_is_padded_to_the_side_of_the_matrix_unit():
 
 
 def test_a_convolution_goes_over_its_input_for_every_position_of_the_window():
-    columns = dict(
-        input_batch=0,
-        input_feature=3,
-        kernel_input=2,
-        kernel_output=3,
-        output_batch=0,
-        output_feature=3,
-    )
+    columns = dict(zip(hlo_kernels.CONVOLUTION, (0, 3, 2, 3, 0, 3)))
     shape = [16, 4, 4, 128]
     record = kernel(
         [

@@ -14,13 +14,11 @@ from tests.helpers import layout_programs
 
 
 @pytest.fixture(name='scaled', scope='module')
-def _scaled(tmp_path_factory):
+def _scaled():
     """A normaliser, and a program that it has scaled."""
-    folder = tmp_path_factory.mktemp('high_ranks')
-    program = layout_files.make_program(np.random.default_rng(0))
+    program = layout_files.make_record(np.random.default_rng(0))
     program.node_config_feat[::2, 0] = np.arange(18) % 9
-    layout_files.write_split(folder / 'valid', [program])
-    store = store_lib.LayoutStore.open(str(folder / 'valid'), str(folder / 'cache'))
+    store = store_lib.LayoutStore.from_records('here', [program])
     normalizer = normalizer_lib.Normalizer.fit(store)
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)].max(), program.node_config_feat.max()
@@ -29,12 +27,12 @@ def _scaled(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', conformance.distinct(registry.models('layout')))
+@pytest.mark.parametrize('name', conformance.distinct(registry.find_models('layout')))
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
     model = scorer.make_model(
         lookup.TASKS['layout'],
-        registry.model_class(name, 'layout'),
+        registry.find_model_class(name, 'layout'),
         {},
         12,
         120,

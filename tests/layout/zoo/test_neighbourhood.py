@@ -62,4 +62,4 @@ def test_columns_are_unscaled():
 )
 def test_options(name, option, value):
     with pytest.raises(ValueError, match=f'{option} .*{value}'):
-        registry.models('layout')[name](4, 10, **{option: value})
+        registry.find_models('layout')[name](4, 10, **{option: value})

@@ -63,7 +63,7 @@ def test_ctrl_c_is_continued_by_the_same_command(tmp_path, monkeypatch):
     def stop(*unused):
         raise text.Interrupted('kept 2 epochs', '--resume')  # as a training does
 
-    monkeypatch.setattr(competition, '_entry', stop)
+    monkeypatch.setattr(competition, '_make_entry', stop)
     with pytest.raises(text.Interrupted) as caught:
         competition.compete(_options(tmp_path))
     assert caught.value.flags == () and str(tmp_path / 'out') in str(caught.value)

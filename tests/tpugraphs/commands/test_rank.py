@@ -115,13 +115,13 @@ def test_the_table(raw, run_dir, capsys):
     expected = [
         f'{rank} {i} {scores[i]:.4f} {times[i]} ns {times[i] / 10:.3f} '
         f'output -, kernel {bounds[i]}, input -{" (default)" * (i == 0)}'
-        for rank, i in enumerate(arrays.best_first(scores), 1)
+        for rank, i in enumerate(arrays.order_by_score(scores), 1)
     ]
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == 'fusion_1_000000000000000a  3 nodes, 3 configurations'
     assert [' '.join(line.split()) for line in lines[2:5]] == expected
-    first = times[arrays.best_first(scores)[0]]
+    first = times[arrays.order_by_score(scores)[0]]
     assert f' {first / 10:.3f} / 1.000 / 1.000 ' in lines[5]
     assert f' {first / 40:.3f} ' in lines[5]
     # 70/30 and 80/12/4 for a random choice, 40/10 and 5/4 for the default.
@@ -167,7 +167,7 @@ def test_csv_holds_every_configuration(raw, tmp_path, capsys):
     assert len(rows) == 15
     scores, times = _scores('estimate', [made_runs.FIRST])[0], [40, 10, 20]
     ours = [row for row in rows if row['module'] == 'fusion_1_000000000000000a']
-    order = arrays.best_first(scores).tolist()
+    order = arrays.order_by_score(scores).tolist()
     assert [int(row['run_index']) for row in ours] == order
     for rank, (i, row) in enumerate(zip(order, ours), 1):
         assert (row['source'], int(row['rank'])) == (str(raw), rank)
@@ -179,7 +179,7 @@ def test_csv_holds_every_configuration(raw, tmp_path, capsys):
 
 
 def test_candidates_that_were_never_measured(tmp_path, capsys):
-    module = made_runs.kernel('fusion.1', [0, 0, 0])
+    module = hlo_modules.good_tile(times=[0, 0, 0])
     module.runs[1].error = True
     path = _write(tmp_path / 'raw.pb', tile_file(module))
     output = tmp_path / 'out.json'
@@ -207,9 +207,9 @@ def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, changes)
 
 
 def test_wrong_modules_are_named_and_others_ranked(raw, tmp_path, capsys):
-    bad = made_runs.kernel('bad.1', [5, 6])
+    bad = hlo_modules.good_tile('bad.1')
     bad.module.computations[0].instructions[1].operand_ids[:] = [99]
-    single = made_runs.kernel('single.1', [5])
+    single = hlo_modules.good_tile('single.1', times=[5])
     path = _write(tmp_path / 'b.pb', tile_file(bad, single, made_runs.FIRST))
     layout = _write(tmp_path / 'c.pb', hlo_modules.good_layout().SerializeToString())
     garbage = _write(tmp_path / 'd.pb', b'no')

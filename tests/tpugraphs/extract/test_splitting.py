@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers import made_runs
+from tests.helpers import hlo_modules
 from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers.hlo_modules import tile_file
@@ -18,7 +18,7 @@ from tpugraphs.extract import splitting
     ],
 )
 def test_too_few_groups(tmp_path, by, modules, word):
-    split = lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, modules)
+    split = lambda: splitting.move_files(str(tmp_path), (0.8, 0.1, 0.1), by, modules)
     refusals.assert_refused(split, '--split', word, '3 splits')
 
 
@@ -30,7 +30,7 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
     files = [tmp_path / f'{number}.pb' for number in range(4)]
     for number, file in enumerate(files):
         name, first = f'net{number % 2}', 16 * number
-        kernels = [made_runs.kernel(name, [40, 10], first + k) for k in range(2)]
+        kernels = [hlo_modules.good_tile(name, first + k) for k in range(2)]
         file.write_bytes(tile_file(*kernels))
     out = tmp_path / 'out'
     words = ('extract', *files, out, '--split', '50/25/25')
@@ -57,7 +57,7 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
 @pytest.mark.parametrize('other', ['train/other.npz', 'other.npz'])
 def test_modules_are_not_mixed_with_others(tmp_path, capsys, other):
     file = tmp_path / 'a.pb'
-    kernels = [made_runs.kernel(f'net{k}', [40, 10], k) for k in range(3)]
+    kernels = [hlo_modules.good_tile(f'net{k}', k) for k in range(3)]
     file.write_bytes(tile_file(*kernels))
     out = tmp_path / 'out'
     (out / other).parent.mkdir(parents=True)

@@ -4,12 +4,14 @@ import importlib.util
 import pathlib
 import re
 import shutil
+import subprocess
 import types
 
 import numpy as np
 import pytest
 
 from baselines.training import run_training
+from tests.faults import calls
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
 from tests.helpers import places
@@ -41,10 +43,16 @@ def _trained(tmp_path_factory):
     return pathlib.Path(run_training.train(settings))
 
 
+@pytest.fixture(scope='module', name='variables')
+def _variables(trained):
+    return conformance.load_as_a_grader(str(trained))
+
+
 @pytest.fixture(name='check')
-def _check(trained, tmp_path, monkeypatch, capsys):
+def _check(trained, variables, tmp_path, monkeypatch, capsys):
     """Checks a copy of the run; its models are tried by other tests."""
     monkeypatch.setattr(conformance, 'check', lambda *unused: iter(()))
+    monkeypatch.setattr(conformance, 'load_as_a_grader', lambda unused: variables)
 
     def check(*words, models='', info=lambda info: None):
         """Returns the exit code and the lines, or those of an error."""
@@ -133,8 +141,19 @@ def test_hand_ins(check, trained, said, rules):
         assert ('no ranking' in lines[-2]) == ('_interrupted' in str(rules))
 
 
+@pytest.fixture(name='forked')
+def _forked(monkeypatch):
+    """Has the script run in forks of a process that has imported TensorFlow."""
+
+    def run(words, cwd, **unused):
+        code, out, err = calls.run(cwd, words[1:])
+        return subprocess.CompletedProcess(words, code, out, err)
+
+    monkeypatch.setattr(published_script.subprocess, 'run', run)
+
+
 @_needs_published_environment
-def test_kernels_that_only_the_script_scales_by(check, trained, tmp_path):
+def test_kernels_that_only_the_script_scales_by(check, trained, tmp_path, request):
     """Those of the training split with fewer than --configs configurations."""
     shutil.copytree(trained.parents[1] / 'data', tmp_path / 'data')
     rng = np.random.default_rng(2)
@@ -152,12 +171,14 @@ def test_kernels_that_only_the_script_scales_by(check, trained, tmp_path):
     # Opcodes and columns of their own make a model of other sizes.
     small.node_opcode[:] = 250
     tile_records.write_split(tmp_path / 'data' / 'train', [small])
+    request.getfixturevalue('forked')
     for given, cause in ((words[:1], 'is of shape'), (words, 'hape mismatch')):
         code, lines = check(*given)
         assert code == 1 and cause in lines[-2], lines
 
 
 @_needs_published_environment
+@pytest.mark.usefixtures('forked')
 def test_the_published_code_has_what_this_package_lacks(check, trained, tmp_path):
     tree = elsewhere.write_published_tree(tmp_path / 'tree')
     data = f'--data_root={trained.parents[1] / "data"}'
@@ -166,11 +187,8 @@ def test_the_published_code_has_what_this_package_lacks(check, trained, tmp_path
     code, lines = check(*words, models=theirs)
     assert code == 0 and 'metrics' in lines[0]
     code, lines = check(*words, models='\nimport baselines\n')
-    assert (
-        code == 1
-        and 'ModuleNotFoundError' in lines[0]
-        and 'models.py, line' in lines[0]
-    )
+    assert code == 1 and 'ModuleNotFoundError' in lines[0]
+    assert 'models.py, line' in lines[0]
 
 
 @pytest.mark.parametrize(

@@ -124,16 +124,16 @@ def test_shapes_in_words():
     feat[0, 2 + 11] = feat[1, 2 + 13] = feat[2, 2] = 1  # f32, bf16, invalid
     feat[0, 21:24] = [2, 0, 3]
     # The last has an element type without a column.
-    assert contents.shape_texts(feat, 0) == ('f32[2,0,3]', 'bf16', '?', '?')
+    assert contents.format_shapes(feat, 0) == ('f32[2,0,3]', 'bf16', '?', '?')
 
 
 def test_nodes_stand_right_above_their_first_user():
     # 0 -> 1 -> 2 -> 4, 3 -> 4; 3 also feeds nothing else; 5 stands alone.
     edges = np.array([[1, 0], [2, 1], [4, 2], [4, 3]])
-    assert layers.layers(6, edges).tolist() == [0, 1, 2, 2, 3, 3]
+    assert layers.compute_layers(6, edges).tolist() == [0, 1, 2, 2, 3, 3]
     # A second, earlier user keeps node 3 higher up.
     edges = np.concatenate([edges, [[1, 3]]])
-    assert layers.layers(6, edges).tolist() == [0, 1, 2, 0, 3, 3]
+    assert layers.compute_layers(6, edges).tolist() == [0, 1, 2, 0, 3, 3]
 
 
 def test_a_cycle_in_a_damaged_file_names_the_graph(tmp_path):
@@ -141,7 +141,7 @@ def test_a_cycle_in_a_damaged_file_names_the_graph(tmp_path):
     rng = np.random.default_rng(0)
     kernel = tile_records.make_record(rng, 'damaged', nodes=3, edge_index=edges)
     tile_records.write_split(tmp_path, [kernel])
-    [content] = contents.load(str(tmp_path / 'damaged.npz'))
+    [content] = contents.read_contents(str(tmp_path / 'damaged.npz'))
     with pytest.raises(ValueError, match='^damaged: '):
         plot.draw_graph(content, str(tmp_path / 'a.png'))
 
@@ -152,8 +152,8 @@ def test_nodes_of_a_layer_keep_their_room():
         [(c, p) for c in range(1, 60) for p in rng.choice(c, min(c, 2), replace=False)]
     )
     room = rng.uniform(0.2, 1, 60)
-    layer = layers.layers(60, edges)
-    x, paths = layers.place(layer, edges, room)
+    layer = layers.compute_layers(60, edges)
+    x, paths = layers.place_nodes(layer, edges, room)
     assert (layer[edges[:, 0]] > layer[edges[:, 1]]).all()
     for row in range(layer.max() + 1):
         members = np.flatnonzero(layer == row)
@@ -192,4 +192,4 @@ def test_of_large_graphs_runtimes_alone_are_drawn(tmp_path, capsys):
     assert '401 nodes, 400 edges' in text and 'tanh' not in text
     program = _raw(tmp_path, module.SerializeToString(), 'module.pb')
     assert _show(program, '--plot', tmp_path / 'b.svg') == 1
-    assert ' 401 nodes' in capsys.readouterr().err
+    assert ' 400 nodes, not 401' in capsys.readouterr().err

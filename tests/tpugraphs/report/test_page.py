@@ -106,14 +106,14 @@ def _tiles(tmp_path_factory):
         _run('MLP lr=.01', 'tile', [*_kernels(0), evil], seconds=90),
         _run(f'MLP {_EVIL}', 'tile', [*kernels, evil], **hostile),
     ]
-    page.write(str(path), runs)
+    page.write_page(str(path), runs)
     return path
 
 
 @pytest.fixture(name='layouts', scope='module')
 def _layouts(tmp_path_factory):
     path = tmp_path_factory.mktemp('report') / 'layouts.html'
-    page.write(str(path), [_run('ResModel', 'layout', _programs())])
+    page.write_page(str(path), [_run('ResModel', 'layout', _programs())])
     return path
 
 
@@ -161,7 +161,7 @@ def test_seeds_of_a_model_are_one_model(tmp_path):
     seeds = [_run(f'MLP seed {n}', 'tile', _kernels(n), model='MLP') for n in range(3)]
     path = tmp_path / 'seeds.html'
     poor = [graph._replace(scores=-graph.scores) for graph in _kernels(0)]
-    page.write(str(path), [_run('A poor one', 'tile', poor), *seeds])
+    page.write_page(str(path), [_run('A poor one', 'tile', poor), *seeds])
     found = _Page(path)
     assert '<title>4 runs of 2 models on tile:xla</title>' in found.content
     means = [run.summary['overall']['opa']['mean'] for run in seeds]
@@ -182,7 +182,7 @@ def test_no_folder_of_the_machine_is_named(tmp_path):
         command="/home/me/train.py '--data_root=/home/me/my data/x' --lr=1/2",
     )
     path = tmp_path / 'report.html'
-    page.write(str(path), [run])
+    page.write_page(str(path), [run])
     content = _Page(path)
     everything = content.content + ' '.join(content.pictures)
     assert '/home' not in everything and '~/' not in everything
@@ -195,9 +195,9 @@ def test_strange_curves_are_no_error(tmp_path):
     odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')
     none = _run('none', 'tile', _kernels(0), train_curve={})
     models = [measured.ReportedModel(run.model, [run]) for run in (odd, none)]
-    [scores] = figures.curves(models)
+    [scores] = figures.draw_curves(models)
     assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.alt
-    page.write(str(tmp_path / 'none.html'), [none])
+    page.write_page(str(tmp_path / 'none.html'), [none])
     assert _Page(tmp_path / 'none.html').tags['img'] == 3
 
 
@@ -207,7 +207,9 @@ def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
     args = {'model': 'Trees', 'lr': 0.001, 'batch': 10, 'losses': 'MSE', 'seed': 3}
     more = dict(args=args, train_curve=curve, digest={'trees': 'abc'}, best_epoch=1)
     trees = _run('Trees', 'tile', _kernels(0), **more)
-    page.write(str(tmp_path / 'both.html'), [trees, _run('x', 'tile', _kernels(0))])
+    page.write_page(
+        str(tmp_path / 'both.html'), [trees, _run('x', 'tile', _kernels(0))]
+    )
     found = _Page(tmp_path / 'both.html').text
     assert ' model Trees MLP ' in found and ' seed 3 0 ' in found
     assert ' lr - 0.01 ' in found and ' losses - ListMLELoss' in found
@@ -216,9 +218,13 @@ def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
 def test_the_default_first_then_at_random():
     """Of runtimes 1, 2, 4 with the default 2: one lost at first, then 1 or 0."""
     graph = report.GraphResult('p_0', np.zeros(3), np.array([1.0, 2.0, 4.0]), default=1)
-    run = measured.MeasuredRun('m', 'm', None, {'task': 'tile'}, [graph])
-    found = figures._untrained_by_k(run, [1, 2, 3])
-    np.testing.assert_allclose(found['at random'], [4 / 3, 1 / 3, 0])
-    np.testing.assert_allclose(found['default first'], [1, 1 / 2, 0])
-    unknown = run._replace(results=[graph._replace(default=None)])
-    assert list(figures._untrained_by_k(unknown, [1])) == ['at random']
+    found = figures._score_untrained([graph])
+    for name, errors in {
+        'at random': [4 / 3, 1 / 3, 0],
+        'default first': [1, 1 / 2, 0],
+    }.items():
+        [shown] = figures._compute_errors(found[name], [1, 2, 3])
+        np.testing.assert_allclose(shown, errors)
+    assert list(figures._score_untrained([graph._replace(default=None)])) == [
+        'at random'
+    ]

@@ -45,7 +45,7 @@ _SPACE = {
 def test_ranges_choices_and_conditions():
     drawn = _Drawn(trees=True, **{'model_kwargs.num_gnns': 2})
     base = config.TileConfig(model_kwargs_json='{"hidden_dim": 8}')
-    assert space.parse(_SPACE, base).suggest(drawn) == {
+    assert space.parse_space(_SPACE, base).suggest_settings(drawn) == {
         'epochs': 7,
         'lr': 1e-3,
         'batch': 4,
@@ -57,7 +57,7 @@ def test_ranges_choices_and_conditions():
     assert drawn.asked['batch'] == (4, 10, 2, False)
     # What waits for a value is not asked for without it, nor what waits for that.
     other = _Drawn(model='EarlyJoinSAGE')
-    found = space.parse(_SPACE, config.TileConfig()).suggest(other)
+    found = space.parse_space(_SPACE, config.TileConfig()).suggest_settings(other)
     assert set(found) == set('epochs lr batch model'.split())
     assert 'trees' not in other.asked
 
@@ -68,26 +68,26 @@ def test_a_condition_names_no_setting_that_is_drawn_later():
         'batch': {'low': 4, 'high': 10},
     }
     with pytest.raises(ValueError, match=r"\[lr\]: .*'batch'"):
-        space.parse(content, config.TileConfig())
+        space.parse_space(content, config.TileConfig())
 
 
 def test_a_given_setting_is_not_searched():
     base = config.TileConfig(model='MLP', epochs=1)
-    left = space.parse(_SPACE, base, given=['model', 'epochs'])
+    left = space.parse_space(_SPACE, base, given=['model', 'epochs'])
     drawn = _Drawn(trees=False)
     # The condition model = "MLP" holds, by the given value.
-    assert set(left.suggest(drawn)) == {'lr', 'batch', 'trees'}
+    assert set(left.suggest_settings(drawn)) == {'lr', 'batch', 'trees'}
     assert 'model' not in left.source and 'lr' in left.source
     with pytest.raises(ValueError, match='nothing to search'):
-        space.parse(_SPACE, base, given=_SPACE)
+        space.parse_space(_SPACE, base, given=_SPACE)
 
 
 def test_defaults_are_tried_first_where_they_can_be_drawn():
     base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
-    found = space.parse({**_SPACE, 'configs': {'low': 20, 'high': 30}}, base)
+    found = space.parse_space({**_SPACE, 'configs': {'low': 20, 'high': 30}}, base)
     # configs is 10, out of range; num_gnns waits for trees, which is False.
     expected = {'lr': 1e-3, 'batch': 10, 'model': 'MLP', 'trees': False}
-    assert found.defaults() == expected
+    assert found.find_defaults() == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
 )
 def test_what_a_space_must_not_say(changes, word):
     with pytest.raises(ValueError, match=word):
-        space.parse({**_SPACE, **changes}, config.TileConfig())
+        space.parse_space({**_SPACE, **changes}, config.TileConfig())
 
 
 def test_a_file_that_is_not_toml_is_named(tmp_path):
@@ -124,13 +124,13 @@ def test_a_file_that_is_not_toml_is_named(tmp_path):
     for content in ('lr = [', '[lr]\nlow = 1\n'):
         path.write_text(content)
         with pytest.raises(ValueError, match=f'--space {path}'):
-            space.read(str(path), config.TileConfig())
+            space.read_space(str(path), config.TileConfig())
 
 
 @pytest.mark.parametrize('task', config.CONFIGS)
 def test_both_tasks_have_a_space_with_their_defaults(task):
-    found = space.read('', config.CONFIGS[task]())
-    assert {'lr', 'model', 'batch'} <= set(found.defaults())
+    found = space.read_space('', config.CONFIGS[task]())
+    assert {'lr', 'model', 'batch'} <= set(found.find_defaults())
 
 
 def test_the_space_of_the_documents(tmp_path):
@@ -140,7 +140,7 @@ def test_the_space_of_the_documents(tmp_path):
     path = tmp_path / 'space.toml'
     path.write_text(block.text)
     drawn = _Drawn(model='LateJoinResSAGE', lr=0.01)
-    found = space.read(str(path), config.TileConfig()).suggest(drawn)
+    found = space.read_space(str(path), config.TileConfig()).suggest_settings(drawn)
     assert {k: found[k] for k in ('epochs', 'lr', 'model', 'columns')} == {
         'epochs': 30,
         'lr': 0.01,

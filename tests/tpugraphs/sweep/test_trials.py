@@ -3,7 +3,6 @@
 import concurrent.futures
 import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import shutil
@@ -21,11 +20,12 @@ from baselines import config
 from baselines.training import cross_validation
 from baselines.training import progress
 from baselines.training import run_training
+from tests.faults import calls
 from tests.helpers import places
+from tests.helpers import processes
 from tests.helpers import shapes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
-from tpugraphs import commands
 
 optuna = pytest.importorskip('optuna')
 
@@ -62,7 +62,7 @@ def trainings(monkeypatch):
     _TRAINED.clear()
     monkeypatch.setattr(run_training, 'train', _train)
     monkeypatch.setattr(cross_validation.finding, 'load', _load)
-    monkeypatch.setattr(cross_validation, '_measure', lambda run, config: {})
+    monkeypatch.setattr(cross_validation, '_measure_validation', lambda run, config: {})
     return _TRAINED
 
 
@@ -72,12 +72,14 @@ def _run(folder, space=_SPACE, settings=(), **options):
     file.write_text(space)
     base = config.TileConfig(out_dir=str(folder / 'out'), **dict(settings))
     options = trials_lib.SweepOptions(**{'space': str(file), 'trials': 1, **options})
-    trials_lib.run(base, options)
+    trials_lib.run_sweep(base, options)
     return _trials(folder)
 
 
 def _trials(folder):
-    return trials_lib.load(trials_lib.default_storage(str(folder / 'out')), '').trials
+    return trials_lib.load_study(
+        trials_lib.make_default_storage(str(folder / 'out')), ''
+    ).trials
 
 
 def test_a_trial_is_the_mean_over_its_seeds(tmp_path, capsys, trainings):
@@ -180,10 +182,12 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path, monkeypatch):
         assert cause in str(bad.value) and '\n' not in str(bad.value)
         assert 'secret' not in str(bad.value)
     with pytest.raises(ValueError, match='--storage: .*sweep.db'):
-        trials_lib.load(trials_lib.default_storage(str(tmp_path)), '')
+        trials_lib.load_study(trials_lib.make_default_storage(str(tmp_path)), '')
     _run(tmp_path)
     with pytest.raises(ValueError, match="has no --study 'x'"):
-        trials_lib.load(trials_lib.default_storage(str(tmp_path / 'out')), 'x')
+        trials_lib.load_study(
+            trials_lib.make_default_storage(str(tmp_path / 'out')), 'x'
+        )
 
 
 def _join(storage, folder):
@@ -191,7 +195,7 @@ def _join(storage, folder):
     run_training.train = lambda *_, **__: time.sleep(0.5) or '0.5'
     cross_validation.finding.load = _load
     base = config.TileConfig(out_dir=folder)
-    trials_lib.run(base, trials_lib.SweepOptions(trials=8, storage=storage))
+    trials_lib.run_sweep(base, trials_lib.SweepOptions(trials=8, storage=storage))
 
 
 @pytest.fixture(params=['sqlite', 'postgresql'])
@@ -227,12 +231,11 @@ def storage(request, tmp_path):
 
 @pytest.mark.slow
 def test_processes_share_a_sweep(tmp_path, storage):
-    spawn = multiprocessing.get_context('spawn')
-    with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
+    with concurrent.futures.ProcessPoolExecutor(2, calls.FORKS) as pool:
         joined = [pool.submit(_join, storage, str(tmp_path / n)) for n in 'ab']
         for one in joined:
             one.result()
-    trials = trials_lib.load(storage, '').trials
+    trials = trials_lib.load_study(storage, '').trials
     # The last one may begin in both at once.
     assert 8 <= len(trials) <= 9
     assert {trial.state.name for trial in trials} == {'COMPLETE'}
@@ -243,16 +246,12 @@ def test_processes_share_a_sweep(tmp_path, storage):
     assert len(set(drawn)) == len(drawn)
 
 
-def _command(*words):
-    return commands.run('sweep', [str(word) for word in words])
-
-
 @pytest.mark.parametrize(
     'flag',
     '--folds=1 --trials=0 --minutes=nan --workers=2 --lr=0 --recipe=weak'.split(),
 )
 def test_wrong_options_are_one_line(tmp_path, capsys, flag):
-    assert _command('tile', f'--out_dir={tmp_path}', flag) == 1
+    assert processes.command('sweep', 'tile', f'--out_dir={tmp_path}', flag) == 1
     error = capsys.readouterr().err
     assert error.startswith('error: ') and flag.partition('=')[0] in error
     assert error.count('\n') == 1 and not list(tmp_path.iterdir())
@@ -269,18 +268,19 @@ def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd, monkeypa
     space = tmp_path / 'space.toml'
     space.write_text('epochs = 2\n[configs]\nchoices = [60]\n')
     words = ['--space', space, f'--out_dir={out_dir}', '--trials=1']
-    words += config.as_flags(tiny, names)
-    assert _command('tile', *words) == 0
+    words += config.format_flags(tiny, names)
+    assert processes.command('sweep', 'tile', *words) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith('trial 0: configs=60')
     assert lines[-1].startswith(f'next: tpugraphs train tile --recipe={out_dir}/best')
     assert f'--data_root={tiny.data_root}' in lines[-1]
-    assert _command('tile', *words, '--json') == 0  # nothing is left to do
+    # Nothing is left to do.
+    assert processes.command('sweep', 'tile', *words, '--json') == 0
     said, progress = capfd.readouterr()
     assert shapes.check('sweep show', said)[0]['state'] == 'complete'
     assert progress.startswith('next: ')
     assert len(list((out_dir / 'trial_0000').glob('model_*'))) == 1
-    assert _command('show', f'--out_dir={out_dir}', '--json') == 0
+    assert processes.command('sweep', 'show', f'--out_dir={out_dir}', '--json') == 0
     [trial] = shapes.check('sweep show', capfd.readouterr().out)
     assert (trial['number'], trial['state']) == (0, 'complete')
 
@@ -292,7 +292,7 @@ def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
     tiny = tile_runs.settings(tmp_path, **{**tile_runs.TINY, 'epochs': 100_000})
     out = tmp_path / 'sweep'
     names = [n for n in config.to_json(tiny) if n != 'out_dir']
-    flags = [*config.as_flags(tiny, names), '--early_stop=100000', '--trials=1']
+    flags = [*config.format_flags(tiny, names), '--early_stop=100000', '--trials=1']
     words = [sys.executable, '-m', 'tpugraphs', 'sweep', 'tile', f'--out_dir={out}']
     process = subprocess.Popen(
         [*words, *flags], cwd=places.ROOT, stderr=subprocess.PIPE, text=True
@@ -303,7 +303,7 @@ def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130 and f'{out}; go on with: ' in error
-    found = trials_lib.load(trials_lib.default_storage(str(out)), '').trials
+    found = trials_lib.load_study(trials_lib.make_default_storage(str(out)), '').trials
     assert [trial.state.name for trial in found] == ['FAIL', 'WAITING']
     left = [path.name for path in (out / 'trial_0000').iterdir()]
     assert not [name for name in left if not name.startswith(('unfinished_', 'log'))]

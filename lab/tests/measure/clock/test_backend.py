@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import baselines
-from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.measure.clock import backend as backend_lib
+from tpugraphs_lab.programs import children
 from tpugraphs_lab.programs import xla
 
 _X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -226,7 +226,7 @@ def test_one_thread_alone_works(platform):
         input=text,
         capture_output=True,
         text=True,
-        env={**files.environment(), **backend_lib.VARIABLES},
+        env={**children.make_environment(), **backend_lib.VARIABLES},
         check=True,
     )
     # Of the whole process, relative to the thread that calls.
