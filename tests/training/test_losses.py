@@ -124,7 +124,9 @@ def test_without_tensorflow_ranking_there_are_no_losses_of_it(monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     make = lambda: losses.CombinedLoss('tfr.SoftmaxLoss')
     refusals.assert_refused(make, 'pip install tensorflow-ranking')
-    assert 'tfr.<class>' not in refusals.message_of(lambda: losses.CombinedLoss('Foo'))
+    assert 'tfr.<class>' not in refusals.read_message(
+        lambda: losses.CombinedLoss('Foo')
+    )
 
 
 def test_list_mle_of_scores_far_apart():
