@@ -52,9 +52,8 @@ def test_graph_is_the_published_one(golden):
     values, _, graph, labels = golden
     goldens.assert_close(labels, values['labels'])
     selected = [values[f'selected_{j}'] for j in range(len(values['scores']))]
-    np.testing.assert_array_equal(
-        graph.node_sets['op']['selected'], np.concatenate(selected)
-    )
+    expected = np.concatenate(selected)
+    np.testing.assert_array_equal(graph.node_sets['op']['selected'], expected)
 
 
 def test_scores_are_the_published_ones(golden):

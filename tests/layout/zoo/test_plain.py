@@ -85,6 +85,5 @@ def test_attention(part, x):
             # A neighbour by two edges counts twice.
             shares = a * np.exp(np.where(logits > 0, logits, 0.2 * logits))
             shares /= shares.sum(1, keepdims=True)
-            np.testing.assert_allclose(
-                y[:, c, part_of_head], shares @ h[:, part_of_head], atol=1e-5
-            )
+            expected = shares @ h[:, part_of_head]
+            np.testing.assert_allclose(y[:, c, part_of_head], expected, atol=1e-5)
