@@ -1,5 +1,7 @@
-"""Settings of a training: one declaration gives flag, default, help, checks, JSON,
-and is what the code uses.  `scripts` makes the flags."""
+"""Settings of a training: a field declares the flag, its default, help and checks.
+
+`scripts` makes the flags; the code reads the settings, and run files store them.
+"""
 
 from collections.abc import Collection
 import dataclasses
@@ -361,7 +363,7 @@ def apply_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     """Returns `config` with the settings of its recipe, checked; prints them.
 
     Args:
-        chosen: names of those that the user set.
+        chosen: names of the settings that the user set.
 
     Raises:
         ValueError: there is no such recipe, or it does not fit the settings.
@@ -397,14 +399,14 @@ def format_flags(config: Optimisation, names: Collection[str]) -> list[str]:
 
 
 def format_data_flags(config: Optimisation) -> list[str]:
-    """Returns the flags that name data and files, without those of results."""
+    """Returns the flags for data and files, without those for results."""
     settings = to_json(config).items()
     local = {name for name, value in settings if recipes.is_local(name, value)}
     return format_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
 
 
 def format_epoch_flags(config: Optimisation) -> list[str]:
-    """Returns the flags with which the number of epochs shapes every step."""
+    """Returns the flags that make every step depend on the number of epochs."""
     return format_flags(config, ('schedule', 'warmup', 'averaging'))
 
 

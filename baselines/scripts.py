@@ -272,7 +272,7 @@ def _parse_words(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
         wanted = settings_lib.TYPES[type(values[flag].default)]
         about = ' '.join((values[flag].help or '').split())
         raise ValueError(
-            f'--{flag} should be {wanted}, not {text.quoted(value)}: {about}'
+            f'--{flag} must be {wanted}, not {text.quoted(value)}: {about}'
         ) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None

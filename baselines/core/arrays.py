@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 
 def find_starts(sizes: np.ndarray, dtype: type = np.int32) -> np.ndarray:
-    """Returns where pieces of lengths `sizes` begin, end to end: [pieces]."""
+    """Returns where pieces of lengths `sizes` begin in one array: [pieces]."""
     return (np.cumsum(sizes) - sizes).astype(dtype)
 
 
 def concatenate_ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Concatenates the ranges `first` .. `first + sizes`: int64 [sum of sizes]."""
-    # [pieces]: how far an element's value is ahead of its place in the result.
+    # [pieces]: value of an element minus its place in the result.
     offset = first - (np.cumsum(sizes) - sizes)
     return np.arange(sizes.sum()) + np.repeat(offset, sizes)
 
@@ -25,8 +25,8 @@ def group_pieces(sizes: np.ndarray, most: int) -> list[np.ndarray]:
     """
     if not len(sizes):
         return []
-    # The run in which a piece's last element is, if all runs were full: it rises where
-    # a new one begins.
+    # [pieces]: number of the run that has a piece's last element, if all runs were
+    # full.  A new run begins where it rises.
     run = (np.cumsum(sizes) - 1) // most
     return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)
 
@@ -61,8 +61,8 @@ def check_numbers(
     values = np.asarray(values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
         raise ValueError(
-            f'{name}s are {values.dtype} of shape {values.shape}: give numbers '
-            'of shape [c], one per configuration, c >= 1'
+            f'{name}s must be numbers of shape [c], one per configuration, c >= 1, not '
+            f'{values.dtype} of shape {values.shape}'
         )
     valid = are_valid(values)
     if not valid.all():

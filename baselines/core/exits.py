@@ -30,12 +30,13 @@ def refuse_arguments(argv: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def log_progress(short: bool = False) -> Iterator[None]:
-    """Prints the progress of long work in lines on stderr, while the block runs.
+    """Prints the progress of long work on stderr while the block runs.
 
-    On a terminal it has bars instead.
+    A terminal shows bars, a log gets lines.
 
     Args:
-        short: also when phases begin, and end before half a minute is over.
+        short: whether to print also the beginnings of phases, and the ends of phases
+            shorter than half a minute.
     """
     handler = logging.StreamHandler()
     logger = phases.logger()
@@ -73,7 +74,7 @@ class _Output:
 
 
 class _Messages(_Output):
-    """Standard error: what it does not take is dropped, so that results still come."""
+    """Standard error: text that it cannot take is dropped, and the work goes on."""
 
     def write(self, content: str) -> int:
         self.is_lost |= self._is_closed
@@ -89,8 +90,8 @@ class _Messages(_Output):
 def run_guarded(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
-    Its output may quote an untrusted file: control characters are escaped,
-    so that none reaches the terminal.  The code is 1 if something could not be written.
+    Control characters in its output are escaped, since it may quote an untrusted file.
+    The code is 1 if something could not be written.
     """
     closed = _open_closed_streams()
     output = _Output(sys.stdout, 'stdout' in closed)
@@ -134,8 +135,8 @@ def _run_work(work: Callable[[], int | None]) -> int:
 def _open_closed_streams() -> list[str]:
     """Opens standard streams that the process was started without, as by `>&-`.
 
-    Else Python has None there, and the next files that are opened take their numbers:
-    what libraries print would go into them.
+    Otherwise the next files that are opened would take the numbers of these streams,
+    and libraries would print into them.
 
     Returns:
         Their names.
@@ -151,7 +152,7 @@ def _open_closed_streams() -> list[str]:
 
 
 def format_command(*flags: str) -> str:
-    """Returns the command line of this process, quoted, with flags that it lacks."""
+    """Returns the command line of this process, quoted, with `flags` added to it."""
     started = sys.orig_argv
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])
@@ -161,7 +162,7 @@ def format_command(*flags: str) -> str:
 
 
 def _flush_output() -> None:
-    """Flushes the output here, where an error is handled."""
+    """Flushes standard output before Python does, where an error is handled."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Paths as users write them, and files that appear whole or not at all."""
+"""Formats and expands paths; writes files and folders that appear complete or not."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
@@ -25,22 +25,19 @@ def expand(path: str) -> str:
 
 
 def format_path(path: str) -> str:
-    """Returns an absolute path as users would write it: the home folder is `~`.
-
-    Line breaks and the like in names are escaped.
-    """
+    """Returns an absolute path for messages: `~` for the home folder, and escaped."""
     path, home = text.printable(path, len(path)), os.path.expanduser('~')
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
 
 
 def check_writable(folder: str, flag: str = 'out_dir') -> None:
-    """Makes a folder and tests that it is writable, before hours of work.
+    """Makes a folder and writes to it, to find out before hours of work.
 
     Args:
         flag: name of the flag that chose it, for the message.
 
     Raises:
-        ValueError: that fails; says why.
+        ValueError: the folder cannot be made or written.
     """
     try:
         os.makedirs(expand(folder), exist_ok=True)
@@ -63,18 +60,19 @@ def check_new_folder(folder: str) -> None:
 def check_file_writable(
     path: str, flag: str, beginnings: Sequence[str], inputs: Sequence[str] = ()
 ) -> None:
-    """Makes sure that the file that a flag names may be written, before long work.
+    """Checks that the file that a flag names may be written, before long work.
 
-    Removes what killed processes left of it.
+    Removes the temporary files of killed processes next to it.
 
     Args:
-        beginnings: texts with which such files begin; a file of another kind stays.
+        beginnings: texts with which such files begin; a file that begins otherwise is
+            not replaced.
         inputs: paths of files that the command reads.
 
     Raises:
-        ValueError: it is a folder, an input, or a file of another kind; or its folder
-            cannot be written.
-        OSError: it cannot be read.
+        ValueError: the path is a folder, an input, or a file of another kind; or its
+            folder cannot be written.
+        OSError: the file cannot be read.
     """
     real = os.path.realpath(expand(path))
     if os.path.isdir(real):
@@ -99,8 +97,8 @@ def remove_leftovers(folder: str, names: Pattern) -> None:
     """Removes files and folders that killed processes left in `folder`.
 
     Args:
-        folder: where; it may be missing.
-        names: a pattern of names that only our files and folders have.  Those that a
+        folder: the folder to clean; it may be missing.
+        names: a pattern of names that only our files and folders have.  Files that a
             living process holds with `mark_in_use` or `hold_lock` stay.
     """
     with contextlib.suppress(OSError):
@@ -119,7 +117,7 @@ def hold_lock(path: str, refusal: str) -> Iterator[None]:
     """Holds a lock file, released at the end of the block or of the process.
 
     Raises:
-        ValueError: another process holds it: `refusal` and which one.
+        ValueError: another process holds it; the message is `refusal` and the process.
         OSError: it cannot be written.
     """
     for _ in range(20):
@@ -129,7 +127,7 @@ def hold_lock(path: str, refusal: str) -> Iterator[None]:
         except BlockingIOError:
             holder = os.read(handle, 200).decode(errors='replace')
             os.close(handle)
-            time.sleep(0.02)  # it may only be looked at by `remove_leftovers`
+            time.sleep(0.02)  # `remove_leftovers` holds it for a moment, too
             continue
         except OSError:
             warn_without_locks(path)
@@ -141,7 +139,7 @@ def hold_lock(path: str, refusal: str) -> Iterator[None]:
     else:
         raise ValueError(f'{refusal}: {holder}')
     try:
-        # For whoever is refused: the file says which process holds it.
+        # The process that is refused reads this.
         os.ftruncate(handle, 0)
         os.write(handle, f'process {os.getpid()} on {socket.gethostname()}'.encode())
         yield
@@ -173,10 +171,9 @@ def mark_in_use(handle: int) -> bool:
     """Marks an open file or folder as in use, until it is closed.
 
     Returns:
-        Whether it is still there: `remove_leftovers` may have been faster.
+        Whether it still exists: `remove_leftovers` may have been faster.
     """
-    # Some network file systems have no locks.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # some network file systems have no locks
         fcntl.flock(handle, fcntl.LOCK_EX)
     return os.fstat(handle).st_nlink > 0
 
@@ -195,10 +192,10 @@ def _open_descriptor(path: str) -> Iterator[int]:
 def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]:
     """Opens a temporary file that is renamed to `path` when the block succeeds.
 
-    The data is on the disk before the name is.  When the block raises (also on
-    Ctrl-C), the file is removed and whatever stood at `path` stays.  A file that is
-    replaced passes on its mode; of a link, the target is replaced.  A device or a pipe,
-    such as /dev/stdout, is appended to and never replaced.
+    The data reaches the disk before the name does.  When the block raises (also on
+    Ctrl-C), the temporary file is removed and `path` stays as it was.  The new file
+    has the mode of the old one; where `path` is a link, its target is replaced.  A
+    device or a pipe, such as /dev/stdout, is appended to and never replaced.
 
     Args:
         path: path of the file; missing folders are made.
@@ -214,11 +211,11 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
         is_device = os.path.exists(path) and not os.path.isfile(path)
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
-    # Named before it is there: Ctrl-C may come at any moment.
+    # Named before it exists: Ctrl-C may come at any moment.
     temporary = os.path.join(folder, f'.{name}.{secrets.token_hex(4)}')
     try:
         if is_device:
-            # A folder is refused; standard output may be a file that has content.
+            # `open` refuses a folder.  Appends, as standard output may be a file.
             with open(path, mode.replace('w', 'a'), **options) as stream:
                 yield stream
             return
@@ -228,11 +225,11 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            os.replace(temporary, path)  # while it is held
+            os.replace(temporary, path)  # before the file is closed and not held
     except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        # Errors about the hidden file, or about none, name `path` instead.
+        # The user knows `path`, not the temporary file.
         if isinstance(error, OSError) and error.errno is not None:
             if error.filename in (None, temporary):
                 raise OSError(error.errno, error.strerror, path) from error
@@ -255,13 +252,13 @@ def _make_held(path: str, mode: str, options: dict[str, Any]) -> IO:
 def make_folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     """Makes a temporary folder that is renamed to `path` when the block succeeds.
 
-    When the block raises (also on Ctrl-C), the folder is removed and whatever stood
-    at `path` stays.  Of several processes that make the same folder the first wins.
-    Temporary folders of killed processes are removed.
+    When the block raises (also on Ctrl-C), the temporary folder is removed and `path`
+    stays as it was.  Where several processes make the same folder, the first one's
+    stays.  Temporary folders of killed processes are removed.
 
     Args:
         path: absolute path of the folder; missing ones above it are made.
-        replace: whether a folder that stands there goes.
+        replace: whether to replace an existing folder.
 
     Yields:
         The folder to be filled.
@@ -273,7 +270,8 @@ def make_folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     os.makedirs(parent, exist_ok=True)
     with contextlib.ExitStack() as stack:
         with _open_descriptor(parent) as handle:
-            # Another process must not take a new folder for left before it is held.
+            # Or another process could take the new folder for a leftover, before it
+            # is held.
             mark_in_use(handle)
             remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
             temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
@@ -285,19 +283,20 @@ def make_folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
         yield building
         if replace:
             with contextlib.suppress(FileNotFoundError):
-                os.rename(path, os.path.join(temporary.name, 'old'))  # goes with it
+                # Removed with the temporary folder.
+                os.rename(path, os.path.join(temporary.name, 'old'))
         try:
             os.rename(building, path)
-        except OSError:
+        except OSError:  # another process was first
             if not os.path.isdir(path):
                 raise
 
 
 @contextlib.contextmanager
 def make_plain_path(folder: str) -> Iterator[str]:
-    """Yields a path to a folder without characters of patterns, by a link if need be.
+    """Yields a path to a folder for libraries that expand patterns such as `*`.
 
-    For libraries that expand patterns in paths.
+    Where the folder's own path has such characters, it is a temporary link.
     """
     if not re.search(r'[][*?\\]', folder):
         yield folder

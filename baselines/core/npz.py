@@ -25,8 +25,8 @@ from baselines.core import untrusted
 BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 _HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4}  # npy version -> bytes of the header's length
-# Before a member of a zip file: signature, lengths of its name and of extra fields.
-_MEMBER_HEADER = struct.Struct('<4s22xHH')
+# Before a member of a zip file: the lengths of its name and of extra fields.
+_MEMBER_HEADER = struct.Struct('<26xHH')
 _SMALL = 1 << 20  # bytes of a member
 Shape = tuple[str | int, ...]  # see `Field`
 Lengths = dict[str, tuple[int, str]]  # named dimension -> (length, key that has it)
@@ -148,7 +148,7 @@ def read_blocks(
                 )
             # Whole rows of about a megabyte; one row may be larger.
             row_bytes = math.prod(shape[1:]) * dtype.itemsize
-            most = max(1, BLOCK_BYTES // row_bytes)
+            most = max(1, BLOCK_BYTES // max(1, row_bytes))  # 0 of an empty array
             for start in range(0, shape[0], most):
                 rows = min(most, shape[0] - start)
                 content = _read_exactly(member, rows * row_bytes)
@@ -244,16 +244,13 @@ def _unpack_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | N
         return None
     try:
         archive.fp.seek(info.header_offset)
-        header = archive.fp.read(_MEMBER_HEADER.size)
-        signature, name_length, extra_length = _MEMBER_HEADER.unpack(header)
-        name = archive.fp.read(name_length)
-        archive.fp.seek(extra_length, io.SEEK_CUR)
+        lengths = _MEMBER_HEADER.unpack(archive.fp.read(_MEMBER_HEADER.size))
+        archive.fp.seek(sum(lengths), io.SEEK_CUR)
         packed = archive.fp.read(info.compress_size)
         content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, info.file_size)
     except (struct.error, zlib.error):
         return None
-    is_intact = (signature, name) == (b'PK\3\4', info.orig_filename.encode())
-    is_intact &= (len(content), zlib.crc32(content)) == (info.file_size, info.CRC)
+    is_intact = (len(content), zlib.crc32(content)) == (info.file_size, info.CRC)
     return content if is_intact else None
 
 
@@ -313,7 +310,7 @@ def _read_exactly(member: IO[bytes], size: int) -> bytes:
     """Reads `size` bytes; zipfile compares the checksum at the end of a member."""
     content = member.read(size)
     if len(content) != size:
-        raise EOFError(f'{size:,} bytes should follow, and {len(content):,} do')
+        raise EOFError(f'{size:,} bytes must follow, and {len(content):,} do')
     return content
 
 
@@ -329,7 +326,7 @@ def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
     """Raises FieldError for a dtype that a field does not accept."""
     if dtype.kind not in field.kinds:
         raise untrusted.FieldError(
-            f'{key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}'
+            f'{key} holds {dtype}, and must hold {_KIND_NAMES[field.kinds[0]]}'
         )
 
 
@@ -341,7 +338,7 @@ def _check_shape(
         return
     if len(shape) != len(expected):
         axes = ', '.join(map(str, expected))
-        raise untrusted.FieldError(f'{key} has shape {shape}, expected [{axes}]')
+        raise untrusted.FieldError(f'{key} has shape {shape}, must be [{axes}]')
     for axis, (length, name) in enumerate(zip(shape, expected)):
         if isinstance(name, int):
             allowed, owner = name, ''
@@ -350,7 +347,7 @@ def _check_shape(
         if length != allowed:
             like = f' as {owner} has' if owner else ''
             raise untrusted.FieldError(
-                f'{key} has shape {shape}, but axis {axis} should have length '
+                f'{key} has shape {shape}, but axis {axis} must have length '
                 f'{allowed}{like}'
             )
 
@@ -366,7 +363,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
         if not low <= value <= high:
             row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
             raise untrusted.FieldError(
-                f'{key} has {value} in row {row}, allowed is {low} to {high}'
+                f'{key} has {value} in row {row}, must be from {low} to {high}'
                 f'{field.why and ": " + field.why}'
             )
 

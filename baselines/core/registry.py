@@ -72,7 +72,7 @@ LOSSES = {
     'MSE': 'Averages (score - label)^2.',
 }
 
-# Names that models, ways like theirs, and settings have elsewhere.
+# Names of models, methods and settings in other frameworks -> ours.
 _ELSEWHERE = {
     'AttentionSAGE': 'GAT',
     'ChebNet': 'ChebSAGE',
@@ -112,7 +112,7 @@ def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') 
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """Returns the end of a message about an unknown name: the nearest, and all."""
+    """Returns the end of a message about an unknown name: the nearest name, and all."""
     choices = sorted(choices)
     nearest = suggest_nearest(name, choices)
     start = f'{nearest} There are' if nearest else '; there are'
@@ -133,7 +133,7 @@ def suggest_nearest(name: str, choices: Iterable[str]) -> str:
 def find_ranking_losses() -> dict[str, None]:
     """Returns the names of TensorFlow Ranking's losses; none where it is missing.
 
-    They are read from its source, as it is slow to import.
+    Reads them from its source, as it is slow to import.
     """
     package = importlib.util.find_spec('tensorflow_ranking')
     if package is None or not package.submodule_search_locations:
@@ -182,10 +182,10 @@ def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> N
 def list_options(model_class: type) -> list[str] | None:
     """Names the keywords that a model's constructor takes; None for any.
 
-    A constructor with `**kwargs` hands them on to the one that it overrides.
+    A constructor with `**kwargs` passes them to the constructor that it overrides.
     """
     names: list[str] = []
-    for base in model_class.__mro__:  # from the class up to what takes no **kwargs
+    for base in model_class.__mro__:  # up to a constructor without **kwargs
         if '__init__' not in vars(base):
             continue
         parameters = inspect.signature(vars(base)['__init__']).parameters.values()
@@ -201,14 +201,13 @@ def find_models(folder: str, own: Own = '') -> dict[str, type]:
 
     Args:
         folder: 'tiles' or 'layout'.
-        own: a models.py whose models are added to ours, or classes; of two with
-            one name the user's counts.  The file's code is run: it is code that
-            the user chose.
+        own: the user's models.py, or classes, which replace ours of the same name.
+            The code of the file is run.
 
     Raises:
         ValueError: a file cannot be imported, or the user's has no model.
     """
-    # Ours may have been replaced by a file that was written for that tree.
+    # Our models.py may have been replaced by one of the published tree.
     _answer_to_published_name()
     found = list_models_in(_import_models(f'baselines.{folder}.models'))
     zoo = importlib.import_module(f'baselines.{folder}.zoo')
@@ -246,7 +245,7 @@ def hash_files(task: str) -> str:
 
 
 class Size(NamedTuple):
-    """The most that a model may have, to fit the weights of a run."""
+    """Limits of a model that is to hold the weights of a run."""
 
     model_dir: str  # the run
     variables: int
@@ -255,7 +254,7 @@ class Size(NamedTuple):
 
 @contextlib.contextmanager
 def limit_size(most: Size) -> Iterator[None]:
-    """Raises ValueError for a model in the block that has far more variables."""
+    """Raises ValueError if the block makes more variables than `most` allows."""
     import tensorflow as tf
 
     left = {'variables': most.variables, 'weights': most.weights}
@@ -283,14 +282,14 @@ def construct_model(
 
     Args:
         kwargs: the options of --model_kwargs_json.
-        scaling: what a model whose constructor takes `scaling` is given.
+        scaling: the argument for a constructor that takes `scaling`.
         first_call: calls the model on a small graph.
 
     Raises:
-        ValueError: it does not take the options, and names the nearest; or the
-            model's code raises, and says what and where.
+        ValueError: the model has no such option, or its code raises; names the
+            nearest option, or the error and its line.
     """
-    # Named before the constructor sees them: its own TypeError names no alternative.
+    # Checked first, as the TypeError of a constructor names no alternative.
     name, names = model_class.__name__, list_options(model_class)
     if names is not None:
         check_options(name, kwargs, names)
@@ -310,7 +309,8 @@ def construct_model(
 def describe_error(error: BaseException, path: str) -> str:
     """Returns the type of an error, the line that states its cause, and its place.
 
-    Of a ValueError from outside the user's file, or that says its place, the cause.
+    A ValueError from outside the user's file, or with its place in the text, is
+    described by its cause alone.
 
     Args:
         path: of the user's file.
@@ -416,7 +416,7 @@ def _import_models(name: str) -> types.ModuleType:
 
 @contextlib.contextmanager
 def _explain_import_errors(path: str, flag: str = '') -> Iterator[None]:
-    """Turns what a file of models raises in the block into a one-line ValueError."""
+    """Turns an error of a file that the block imports into a one-line ValueError."""
     try:
         yield
     except KeyboardInterrupt:
@@ -463,9 +463,9 @@ def find_file(code: Callable) -> str:
 
 
 def find_place(error: BaseException | None, path: str) -> str:
-    """Writes where in a user's file an error was raised: ' (models.py, line 7)'.
+    """Returns the place of an error in a user's file: ' (models.py, line 7; ...)'.
 
-    Also says how to see more; '' if no part of the traceback is in the file.
+    '' if no part of the traceback is in the file.
     """
     # Keras and TensorFlow raise errors of their own for, or while handling, the user's.
     while error is not None:

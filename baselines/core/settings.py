@@ -13,8 +13,8 @@ from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 
-# The largest number of a flag, unless its setting says otherwise: larger ones would
-# overflow or fill the memory somewhere.
+# The largest number that a flag accepts, unless its setting has a limit of its own:
+# larger numbers would overflow or fill the memory.
 MOST = 10**9
 _MAX_TOML_BYTES = 1 << 20
 
@@ -27,9 +27,9 @@ def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> 
     Args:
         default: its value, of the flag's type.
         about: the help text of the flag, or a function that returns it.
-        **rules: limits of values: `choices`, with `several=True` also more than
-            one, separated by commas; `low` or `above`, `high`, which is `MOST` where
-            it is not given, and `also`, one more.
+        **rules: the accepted values: `choices`, of which `several=True` accepts a
+            list with commas; or at least `low`, more than `above`, at most `high`
+            (default: `MOST`), and the single value `also`.
     """
     return dataclasses.field(default=default, metadata={'help': about, **rules})
 
@@ -56,7 +56,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata
-        # `accepted` says in words what the rule takes; a value that fits goes on.
+        # Only a value that breaks a rule gets past the chain, with the rule in words.
         if rule.get('several'):
             accepted = _describe_accepted(value.split(','), rule['choices'])
             if not accepted:
@@ -73,7 +73,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         else:
             continue
         raise ValueError(
-            f'{prefix}{field.name} should be {accepted}, not {text.quoted(value)}'
+            f'{prefix}{field.name} must be {accepted}, not {text.quoted(value)}'
         )
 
 
@@ -101,7 +101,7 @@ def convert_types(
         if name not in defaults:
             meant = registry.suggest_nearest(name, defaults)
             raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
-        kind: type = type(defaults[name])  # exactly: True is no whole number here
+        kind: type = type(defaults[name])  # not isinstance: True would be an int
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
                 value = json.dumps(value)
@@ -112,9 +112,7 @@ def convert_types(
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:
-            raise ValueError(
-                f'{name} should be {TYPES[kind]}, not {text.quoted(value)}'
-            )
+            raise ValueError(f'{name} must be {TYPES[kind]}, not {text.quoted(value)}')
         result[name] = value
     return result
 
@@ -171,7 +169,7 @@ def parse_averaging(spec: str) -> float | None:
         decay = math.nan
     if kind != 'ema' or not 0 <= decay < 1:
         raise ValueError(
-            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            '--averaging must be empty, or ema:<decay> such as ema:0.999, below 1; '
             f'not {spec!r}'
         )
     return decay
@@ -196,7 +194,7 @@ def parse_model_kwargs(options: str) -> text.JsonObject:
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
-            '--model_kwargs_json should be an object such as '
+            '--model_kwargs_json must be an object such as '
             f'\'{{"num_gnns": 2}}\', not {options!r}'
         )
     return kwargs

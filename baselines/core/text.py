@@ -46,7 +46,7 @@ def format_table(
     Args:
         rows: the cells; see `printable`.
         align: '<' or '>' for each column; the last one is for all that follow.
-        rules: numbers of the rows that a line of dashes goes before.
+        rules: numbers of rows; a line of dashes precedes each.
         width: the most characters of a line; the first column is shortened to it.
 
     Returns:
@@ -75,7 +75,7 @@ def make_html_table(rows: Sequence[Sequence[str]], most: int | None = None) -> s
 
     Args:
         rows: the cells, any text; those of the first row are headings.
-        most: the most rows shown below the headings; how many are left out is said.
+        most: the most rows below the headings; a line counts the others.
     """
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -110,7 +110,7 @@ def wrap_line(line: str, indent: int = 0) -> str:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Returns whether Ctrl-C caused an error: a library may fail as it cleans up."""
+    """Returns whether Ctrl-C led to an error, perhaps as a library cleaned up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -121,7 +121,7 @@ class Interrupted(KeyboardInterrupt):
 
     Args:
         kept: a line on the results that are kept.
-        *flags: with them the same command goes on from there.
+        *flags: flags with which the same command continues.
     """
 
     def __init__(self, kept: str, *flags: str):
@@ -142,7 +142,7 @@ def mark_interrupts(kept: str, *flags: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locate_errors(where: str) -> Iterator[None]:
-    """Puts `where` before the message of a ValueError of the block."""
+    """Puts `where` before the message of a ValueError that the block raises."""
     try:
         yield
     except ValueError as error:
@@ -155,12 +155,12 @@ def note(message: str) -> None:
 
 
 def format_value(value: float | None, show: str) -> str:
-    """Returns a value in a format, or '-' where it is not defined."""
+    """Returns a number as `format` writes it; '-' for None."""
     return '-' if value is None else format(value, show)
 
 
 def shorten(name: str, width: int) -> str:
-    """Returns a name that is shortened in the middle until it fits."""
+    """Returns a name, without its middle where it is longer than `width`."""
     if len(name) <= width:
         return name
     tail = (width - 3) // 3
@@ -168,7 +168,7 @@ def shorten(name: str, width: int) -> str:
 
 
 def format_duration(nanoseconds: float) -> str:
-    """Returns a time with a unit of fitting size, to four digits."""
+    """Returns a time in s, ms, us or ns, to four digits."""
     for unit, size in (('s', 1e9), ('ms', 1e6), ('us', 1e3)):
         if nanoseconds >= size:
             return f'{nanoseconds / size:.4g} {unit}'
@@ -181,7 +181,7 @@ def count(number: int, noun: str) -> str:
 
 
 def list_names(names: Sequence[str], most: int = _NAMED) -> str:
-    """Lists the first names, and how many more there are."""
+    """Lists the first `most` names, and the number of the others."""
     more = f' and {len(names) - most} more' if len(names) > most else ''
     return ', '.join(names[:most]) + more
 
@@ -199,7 +199,7 @@ def list_skipped(skipped: Mapping[str, Sequence[str]]) -> str:
 
 
 def one_line(error: BaseException, where: str = '') -> str:
-    """Returns an error's text in one `printable` line that names `where` it was."""
+    """Returns an error's text as one `printable` line that begins with `where`."""
     message = str(error)
     if isinstance(error, OSError) and error.errno in _ADVICE:
         message = add_advice(error)
@@ -217,7 +217,7 @@ def add_advice(error: OSError) -> str:
 
 
 def get_message(error: BaseException) -> str | None:
-    """Returns the text of an error; None where its own code for that fails."""
+    """Returns the text of an error; None where the code of its class fails."""
     try:
         return str(error)
     except Exception:  # the class of a user's own error can be faulty
@@ -225,24 +225,24 @@ def get_message(error: BaseException) -> str | None:
 
 
 def hide_folders(content: str) -> str:
-    """Returns escaped text in which only the last name of absolute paths is left.
+    """Returns escaped text with '...' instead of the folders of absolute paths.
 
-    For text that leaves this machine: '--data_root=/home/me/data' has '.../data'.
+    For text that leaves this machine: '--data_root=/home/me/data' becomes
+    '--data_root=.../data'.
     """
     return _FOLDERS.sub(r'\1.../', _escape(content))
 
 
 def printable(content: object, most: int = _MOST) -> str:
-    """Returns text from a file as messages and tables quote it: escaped, and cut.
+    """Returns text from a file for a message or a table: escaped, and cut to `most`.
 
-    Names of modules, runs and graphs, values and other libraries' errors may be of any
-    length, and hold line ends and escape sequences.
+    A name in a file may be of any length, and may hold line ends and escape sequences.
     """
     return shorten(_escape(shorten(str(content), most)), most)
 
 
 def quoted(content: object) -> str:
-    """Returns a value from a file as Python writes it; see `printable`."""
+    """Returns the `repr` of a value from a file; see `printable`."""
     return printable(repr(content))
 
 

@@ -1,13 +1,13 @@
 """Opens and parses files that anybody may have written.
 
-Four functions, which all readers of such files use:
+All readers of such files use these functions:
 
 * `open_regular` opens a regular file, and nothing that could block or never end;
 * `read` returns its bytes, up to a limit;
 * `loads` parses JSON strictly;
 * `open_archive` opens a zip archive and reports damage in one line.
 
-What a format allows is checked by its reader, for JSON with the rules below.
+`check_fields` checks JSON with the rules of its reader.
 """
 
 import collections
@@ -45,7 +45,7 @@ _ARCHIVE_DAMAGE = (
     tokenize.TokenError,
 )
 
-# A predicate, and the plural noun for the values that satisfy it.
+# A test of values, and a noun for the values that pass it: 'a number of columns'.
 Rule = tuple[Callable[[object], bool], str]
 
 

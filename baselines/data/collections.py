@@ -45,14 +45,15 @@ class Collection(NamedTuple):
         return [by_name[name] for name in names if name in by_name]
 
     def part(self, name: str, model_dir: str) -> 'Collection':
-        """Returns the collection whose graphs a run of this one is to score.
+        """Returns the collection that a run of this one scores.
 
         Args:
-            name: the collection; '' for the only one that the run was trained on.
+            name: its name; '' where the run was trained on one collection.
             model_dir: the run, for messages.
 
         Raises:
-            ValueError: it is not of that collection, or of several and none is named.
+            ValueError: the run is not of that collection, or it is of several and
+                `name` is ''.
         """
         chosen = [part for part in self.parts if name in ('', part.name)]
         if len(chosen) == 1:
@@ -68,15 +69,14 @@ class Collection(NamedTuple):
         )
 
     def folder_of(self, root: str, split: str) -> str:
-        """Returns the folder of a split, which need not exist, at or below a root.
+        """Returns the folder of a split at or below a root; it need not exist.
 
-        The root may be any folder on the way to the splits, as in the published
-        npz/layout/xla/random/train.
+        The root may be any folder of the published path npz/layout/xla/random/train.
         """
         usual = os.path.join(root, self.subfolder)
         ways = ['npz', *self.name.split(':')]
         places = [usual, *(os.path.join(root, *ways[n:]) for n in range(len(ways)))]
-        # Splits right below the root are used, unless it is another collection's.
+        # The root itself has the splits, unless it is another collection's folder.
         others = {c.subfolder for c in COLLECTIONS} - {self.subfolder, ''}
         if not root.endswith(tuple(others)):
             places.append(root)

@@ -72,7 +72,7 @@ def list_splits(names: Sequence[str]) -> list[str]:
 def download(
     split: str, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
 ) -> archives.Unpacked | None:
-    """Makes sure that the files of one split are in the data folder.
+    """Downloads and unpacks one split, unless its files are in the data folder.
 
     Args:
         split: a folder from `list_splits`, below the data folder; the archive's name
@@ -91,7 +91,7 @@ def download(
     name = split.replace('/', '_')
     prefix = os.path.join(root, 'archives', name)
     target = os.path.join(root, *split.split('/'))
-    # The note is written when unpacking is complete: without it there may be gaps.
+    # The note appears when unpacking is complete; without it files may be missing.
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
     if there >= _read_json(f'{prefix}.json').get('files', float('inf')):
         return None
@@ -138,14 +138,14 @@ def fetch(url: str, path: str) -> None:
                 break
             except urllib.error.HTTPError as error:
                 raise OSError(f'{url}: {error}') from None
-            # Try again only if the attempt brought bytes, so that this ends.
+            # Only an attempt that brought bytes is repeated, so that this ends.
             except _DROPPED as error:
                 if out.tell() <= before:
                     reason = getattr(error, 'reason', None) or error
                     raise OSError(f'{url}: {reason}') from None
         out.flush()
         os.fsync(out.fileno())
-        # Google's storage sends it with every object; others may not.
+        # Google's storage sends a checksum with every object; other servers may not.
         expected = _read_json(note).get('md5')
         digest = hashlib.md5(usedforsecurity=False)
         with open(part, 'rb') as stream:
@@ -184,7 +184,7 @@ def _download_rest(url: str, out: BinaryIO, note: str) -> None:
                 raise ValueError(f'{url}: the server answers with {extent!r}')
         else:
             out.truncate(0)
-            out.seek(0)  # for `tell`: appending writes at the end anyway
+            out.seek(0)  # for `tell`; writes go to the end in any case
             version = _read_version(url, response.headers)
             with files.write_atomically(note) as stream:
                 json.dump(version, stream)

@@ -88,5 +88,6 @@ def draw_graphs(rng: np.random.Generator, expected: np.ndarray) -> np.ndarray:
         return order
     ends = np.floor(np.cumsum(expected[order]) + rng.random())  # [n]
     ends[-1] = len(expected)  # but for rounding it is
+    # Points of the line in each graph's interval.
     times = np.diff(ends, prepend=0).astype(np.int64)
     return rng.permutation(np.repeat(order, times))

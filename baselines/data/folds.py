@@ -39,7 +39,7 @@ def parse_fold(text: str) -> tuple[int, int] | None:
     number, count = map(int, numbers.groups()) if numbers else (0, 0)
     if not 1 <= number <= count or count < 2:
         raise ValueError(
-            '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '
+            '--fold must be i/k, the i-th of k folds, such as 1/5, with k at '
             f'least 2 and i from 1 to k, not {text!r}'
         )
     return number, count

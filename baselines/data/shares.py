@@ -24,7 +24,7 @@ def parse_shares(text: str) -> tuple[float, ...]:
         or not any(shares)
     ):
         raise ValueError(
-            '--split should be the shares of train, valid and test, such as '
+            '--split must be the shares of train, valid and test, such as '
             f'80/10/10, or 0/0/100 to test on all, not {text!r}'
         )
     return shares

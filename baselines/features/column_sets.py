@@ -87,7 +87,7 @@ def detect_machine(store: splits.PackedSplit) -> str:
 
 
 def read_extra(names: Iterable[str]) -> bool:
-    """Returns whether any of these sets or columns is of a set that `reads_extra`."""
+    """Returns whether any of these sets or columns needs `node_feat_extra`."""
     asked = {*names}
     sets = find().items()
     return any(s.reads_extra and asked & {name, *s.names} for name, s in sets)

@@ -39,7 +39,7 @@ class KernelNodes:
         self.is_root = self.raw[:, schema.IS_ROOT] > 0
         self.root = self.last(np.flatnonzero(self.is_root))
         dims = np.maximum(self.raw[:, schema.DIMENSIONS].astype(np.int64), 0)
-        self.dims = dims * np.cumprod(dims > 0, axis=1)
+        self.dims = dims * np.cumprod(dims > 0, axis=1)  # none after the first 0
 
     def shared(self, make: Callable[['KernelNodes'], _T]) -> _T:
         """Returns `make(self)`, which is made once for all column sets."""

@@ -27,9 +27,8 @@ _Range = tuple[np.ndarray, np.ndarray]
 class Normalizer:
     """The columns that a model sees, and their scaling.
 
-    F and K are the widths of the node and configuration features.  Rows of the latter
-    are a tile configuration each, or one for every configuration and configurable node
-    of a layout graph.
+    F and K are the numbers of node and configuration features.  A tile configuration
+    has one row of features; a layout configuration has one per configurable node.
     """
 
     node_used: np.ndarray  # bool [F], the columns that are kept
@@ -106,12 +105,12 @@ class Normalizer:
         return self._apply('config', features)
 
     def table(self, columns: np.ndarray) -> np.ndarray:
-        """Scales rows of the table, float32 [..., its columns]; constant ones too."""
+        """Scales rows of the table, constant columns, too: float32 [..., columns]."""
         low, span = self._table_scale
         return (columns - low) / span
 
     def to_json(self) -> text.JsonObject:
-        """Returns plain lists for JSON; `from_json` gives the same bits back."""
+        """Returns plain lists for JSON, from which `from_json` restores every bit."""
         values = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
@@ -123,12 +122,12 @@ class Normalizer:
     def from_json(cls, described: text.JsonObject) -> 'Normalizer':
         """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
-            raise ValueError('normalizer: expected an object with six lists')
+            raise ValueError('normalizer: it must be an object with six lists')
         fields: text.JsonObject = {}
         for part in _PARTS:
             used = _read_values(described, f'{part}_used', bool)
             low, high = _read_range(described, part, len(used))
-            # Dividing by the range must be safe for a damaged or hostile run file, too.
+            # A damaged or hostile run file must not make us divide by 0.
             wrong = np.flatnonzero(used & (low == high))
             if len(wrong):
                 raise ValueError(
@@ -198,7 +197,7 @@ def count_ops(*max_opcodes: np.ndarray) -> int:
 
 
 def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
-    """Reads the `count` minima and maxima of a part, or a column set, from JSON."""
+    """Reads `count` minima and maxima of a part or a column set from JSON."""
     low, high = (
         _read_values(described, f'{name}_{end}', float) for end in ('min', 'max')
     )
@@ -221,7 +220,7 @@ def _read_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray
         for value in values
     ):
         names = 'true and false' if kind is bool else 'numbers'
-        raise ValueError(f'normalizer: {key} should be a list of {names}')
+        raise ValueError(f'normalizer: {key} must be a list of {names}')
     try:
         with np.errstate(over='ignore'):
             array = np.array(values, np.bool_ if kind is bool else np.float64)
@@ -251,6 +250,6 @@ class Scaling(NamedTuple):
         num_ops = info.get('num_ops')
         if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
             raise ValueError(
-                f'num_ops should be a number up to 65536, not {text.quoted(num_ops)}'
+                f'num_ops must be a number up to 65536, not {text.quoted(num_ops)}'
             )
         return cls(Normalizer.from_json(info['normalizer']), num_ops)

@@ -21,9 +21,10 @@ from baselines.hlo import schema
 
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
-# Rows that are computed at a time: all that is computed of them stays in cache.
+# Rows that are computed at a time: intermediate results stay in the cache.
 _CHUNK = 1 << 11
-_KEPT = 1 << 29  # bytes of a table whose rows are kept; unread ones take no memory
+# Bytes of the largest table that is kept; rows take memory once they are written.
+_KEPT = 1 << 29
 
 
 class TileTable:
@@ -53,8 +54,8 @@ class TileTable:
             _require('config_feat', store.config_feat, schema.TILE, chosen)
             nodes = kernel_nodes.KernelNodes(store)
             self._computed = [columns(nodes) for columns in chosen.values()]
-        # Every epoch reads the rows of a split again, and trees those of a graph model:
-        # [C, names], of which bool [C] are computed.
+        # Every epoch reads the rows of a split again, and trees read a graph model's:
+        # [C, names], and bool [C], whether a row is computed.
         self._kept = self._is_kept = np.empty(0)
         count = len(store.config_feat)
         if count * len(self.names) * 4 <= _KEPT:

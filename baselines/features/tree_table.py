@@ -74,7 +74,7 @@ class TreeTable:
                     f'{store.source}: there is no column {name[:40]!r}, which the '
                     f'trees look at; grow them again{extensions.more_columns()}'
                 )
-        # Names may come in any order: `_places` says where each block's columns go.
+        # Names may come in any order: `_places` has the places of each block's columns.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
         self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
         self._columns = [column[inside] for inside in self._places]

@@ -85,7 +85,7 @@ def find_form(data: bytes) -> str | None:
 
 
 def _name_other(data: bytes) -> str:
-    """Names bytes that are no program: 'a picture'; '' for a possible message."""
+    """Names the format of bytes that are no program: 'a picture'; '' if unknown."""
     if not data:
         return 'empty'
     for beginning, name in _OTHERS.items():

@@ -1,7 +1,7 @@
 """Collects one field of many protobuf messages into an array.
 
-Attribute access is what reading a protobuf in Python costs, so every field is
-read once per message and all arithmetic is left to numpy.
+Attribute access dominates the time of reading a protobuf in Python, so every field is
+read once per message, and NumPy does all arithmetic.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,8 +17,8 @@ _TYPES = np.array([kind.number for kind in schema.ELEMENT_TYPES])
 class Ragged:
     """Rows of integers of different lengths, end to end in one array.
 
-    Numbers stay int64 with wrap-around, as in C++, and go to float32 in one step: by
-    way of float64 some values above 2^53 would be rounded twice.
+    Numbers are int64 and wrap around, as in C++.  They become float32 in one step:
+    with float64 in between, some values above 2^53 would be rounded twice.
 
     Attributes:
         flat: int64 [total], all rows one after another.
@@ -48,7 +48,7 @@ class Ragged:
         """Returns the row of every element, int64 [total]."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def spread(self, size: int, rows: np.ndarray) -> 'Ragged':
+    def spread_rows(self, size: int, rows: np.ndarray) -> 'Ragged':
         """Returns `size` rows: these at the places `rows`, ascending, others empty."""
         lengths = np.zeros(size, np.int64)
         lengths[rows] = self.lengths
@@ -74,19 +74,19 @@ class Ragged:
         out = np.full((len(self.lengths), len(entries)), pad, np.int64)
         out[:, :width][present] = self.flat[(self.starts[:, None] + places)[present]]
         for column, entry in enumerate(entries[width:], width):
-            out[:, column] = self._totals(str(entry), empty_product)
+            out[:, column] = self._compute_totals(str(entry), empty_product)
         return out
 
-    def _totals(self, name: str, empty_product: int) -> np.ndarray:
+    def _compute_totals(self, name: str, empty_product: int) -> np.ndarray:
         """Returns the sum, product, size or number of true elements of each row."""
         if name == 'size':
             return self.lengths
         if name == 'product':
-            return self._reduced(np.multiply.reduceat, empty_product)
-        sums = self._reduced(np.add.reduceat, 0)
+            return self._reduce_rows(np.multiply.reduceat, empty_product)
+        sums = self._reduce_rows(np.add.reduceat, 0)
         return self.lengths - sums if name == 'false_count' else sums
 
-    def _reduced(self, reduceat: Callable, empty: int) -> np.ndarray:
+    def _reduce_rows(self, reduceat: Callable, empty: int) -> np.ndarray:
         """Reduces each row to a number; an empty row to `empty`."""
         out = np.full(len(self.lengths), empty, np.int64)
         present = self.lengths > 0
@@ -131,7 +131,7 @@ class Fields:
             lists = Ragged.from_rows([getattr(m, field) for m in ms] for ms in messages)
         else:
             lists = Ragged.from_rows(getattr(m, field)[:] for m in messages)
-        return lists.spread(len(self.messages), rows)
+        return lists.spread_rows(len(self.messages), rows)
 
     def write(
         self,

@@ -17,12 +17,6 @@ from google.protobuf import message
 from google.protobuf import message_factory
 
 _DESCRIPTORS = 'tuning_data.binpb'
-# The messages that raw files are made of, by package.
-_MESSAGES = {
-    'tpu_graphs': 'TuningData ModuleTuningData ConfigProfile',
-    'xla': 'HloProto HloSnapshot HloModuleProto HloComputationProto '
-    'HloInstructionProto',
-}
 
 
 def __getattr__(name: str) -> type[message.Message]:
@@ -84,10 +78,10 @@ def _make_pool(
 
 
 def _make_classes(pool: descriptor_pool.DescriptorPool) -> types.SimpleNamespace:
-    """Makes the message classes of descriptors, as attributes."""
+    """Makes the message classes of a pool, as attributes."""
     classes = types.SimpleNamespace()
-    for package, names in _MESSAGES.items():
-        for name in names.split():
-            described = pool.FindMessageTypeByName(f'{package}.{name}')
-            setattr(classes, name, message_factory.GetMessageClass(described))
+    for file in _read_files().file:
+        for described in file.message_type:
+            found = pool.FindMessageTypeByName(f'{file.package}.{described.name}')
+            setattr(classes, found.name, message_factory.GetMessageClass(found))
     return classes

@@ -123,9 +123,9 @@ def _label_alike(model: str, runs: Sequence[run_files.RunFile]) -> list[Label]:
 
 
 def sort_labels(labelled: Mapping[str, Label]) -> list[str]:
-    """Returns the keys of labels: runs that repeat one another by seed and fold.
+    """Sorts the keys of labels by group, and within a group by seed and fold.
 
-    Needed since a pattern lists directories by their hashes.
+    A pattern such as model_* lists directories by their hashes.
     """
     groups = [label.group for label in labelled.values()]
 

@@ -83,9 +83,9 @@ def make_row(run: run_files.RunFile) -> RunRow:
 
 
 def find_best_score(run: run_files.RunFile) -> tuple[str, float | None]:
-    """Returns ('OPA' or 'tau', the validation value of the run's models, or None).
+    """Returns 'OPA' or 'tau', and the value of the run's models on validation, or None.
 
-    Older runs say that of the graph model's best epoch alone.
+    For published runs it is the value of the best epoch.
     """
     of_all = run.validation_score
     if of_all is not None:
@@ -134,7 +134,7 @@ def _wrap_settings(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
 
 
 def describe(run: run_files.RunFile) -> str:
-    """Returns what a run is of, when it was finished, and where it is."""
+    """Returns a run's model, collection, time of finishing and path in one line."""
     described = make_row(run)
     when = described.when[:16].replace('T', ' ')
     path = files.format_path(described.path)

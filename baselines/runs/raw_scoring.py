@@ -121,7 +121,7 @@ def _list_requirements(
 
     def same_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
         condition = tf.equal(sizes[key][axis], sizes[like][0])
-        return condition, key, f'axis {axis} should be as long as {like}'
+        return condition, key, f'axis {axis} must be as long as {like}'
 
     def below(
         key: str, end: int | tf.Tensor, message: str
@@ -133,7 +133,7 @@ def _list_requirements(
         columns = spec.shape[-1]
         if columns is not None:
             condition = tf.equal(sizes[key][-1], columns)
-            yield condition, key, f'should have {columns} columns'
+            yield condition, key, f'must have {columns} columns'
         if key != 'edge_index':  # a graph of one node has no edges
             yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
     yield same_length('node_opcode', 0, 'node_feat')
@@ -179,6 +179,7 @@ def _make_tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             for name in ('node_opcode', 'edge_index', 'config_feat')
         )
         one = tf.constant(1, tf.int64)
+        # Rounded up; at least one configuration in an item, however large the kernel.
         items = -(-configs // tf.maximum(most // nodes, one)) if most else one
         share, rest = configs // items, configs % items
         sizes = share + tf.cast(tf.range(items) < rest, tf.int64)

@@ -63,8 +63,8 @@ def save_run(
     for path in (final, run_files.run_file(final)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
-    # The run file appears first, then the directory is renamed: listings ask for
-    # both, so a kill between the two leaves nothing that looks finished.
+    # The run file appears before the directory is renamed.  Listings require both, so
+    # a kill between the two leaves nothing that looks finished.
     try:
         with files.make_folder_atomically(final) as folder:
             if model:
@@ -87,8 +87,7 @@ def _make_content(
 ) -> tuple[text.JsonObject, bytes]:
     """Returns the content of a run file, signed, and its bytes before packing.
 
-    Test predictions that make it larger than a run file may be are left out: the CSV
-    has them.
+    Leaves out test predictions that would make it too large; the CSV has them.
     """
     whole = run_files.signed(info, weights_digest, trees_digest)
     content = json.dumps(whole, allow_nan=False).encode()

@@ -28,9 +28,8 @@ def _saved(tmp_path):
         'args': {'model': 'M', 'models_file': str(paths[0])},
         'code': code_files.described(code),
     }
-    return run_files.RunFile(str(model_dir), json.loads(json.dumps(info))), str(
-        paths[0]
-    )
+    run = run_files.RunFile(str(model_dir), json.loads(json.dumps(info)))
+    return run, str(paths[0])
 
 
 def test_what_is_kept(saved):

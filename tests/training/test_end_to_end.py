@@ -95,12 +95,6 @@ def _trained(task, root, request):
     return task.runs.train(root)
 
 
-@pytest.fixture(name='cache')
-def _cache(root):
-    """The flags of a command that finds the data packed already."""
-    return '--cache_dir', root / 'cache'
-
-
 def _data(root, **changes):
     return prediction.Options('', str(root / 'cache'), **changes)
 
@@ -160,11 +154,12 @@ def test_ranking_has_every_configuration(task, trained):
 
 
 def test_a_directory_alone_predicts_what_training_did(
-    task, run, cache, monkeypatch, capsys
+    task, root, run, monkeypatch, capsys
 ):
     # Moved, relative, with a slash: the data is where training found it.
     monkeypatch.chdir(run.parent)
-    words = ['--dir', f'{run.name}/', '--output', 'p.csv', *cache]
+    words = ['--dir', f'{run.name}/', '--output', 'p.csv']
+    words += ['--cache_dir', root / 'cache']
     assert processes.command('predict', *words) == 0
     assert pathlib.Path('p.csv').read_text() == finished_runs.csv_of(run)
     rows = len(task.ranked)

@@ -47,8 +47,9 @@ class ConfigEncoder:
     def __init__(self, configs: int, nodes: int):
         """Allocates codes: `configs` configurations of `nodes` configurable nodes."""
         self._added = 0
-        # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
-        # number in a list.  Keys are sorted, and end with one that no vector has.
+        # The key of a vector is its number in base 7, below 2**51; with larger digits,
+        # _BEYOND plus its number in a list.  Keys are sorted; the last one is no
+        # vector's.
         self._keys = np.array([np.iinfo(np.int64).max])
         self._beyond: dict[bytes, int] = {}
         # The codes of keys, given in the order in which blocks brought them.

@@ -117,6 +117,7 @@ def _draw_few_skewed(rng: np.random.Generator, count: int, k: int) -> np.ndarray
     drawn = np.zeros(0, np.int64)
     while len(drawn) < k:
         share = rng.random(2 * k) * (1 - np.exp(-1))
+        # The rank up to which the weights have this share of their sum.
         more = (-count * np.log1p(-share)).astype(np.int64)
         # Rounding may give `count`.
         drawn = np.append(drawn, np.minimum(more, count - 1))

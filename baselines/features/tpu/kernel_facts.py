@@ -1,10 +1,9 @@
 """Computes loop and traffic statistics of each kernel from its raw columns.
 
-A tile configuration says how large a tile of the *loop tensor* is: of the
-result of a matrix product, of what a sum runs over, or else of the kernel's
-result.  Every other tensor either follows a loop or is needed again for each
-of its trips.  Which one does what is read off shapes and opcodes alone
-(docs/guide/features.md).
+A tile configuration sets the size of a tile of the *loop tensor*: the result of
+a matrix product, the operand of a sum, or else the result of the kernel.  Every
+other tensor either follows a loop or is needed again for each of its trips.
+Shapes and opcodes alone decide which of the two (docs/guide/features.md).
 """
 
 import copy
@@ -59,7 +58,7 @@ class KernelFacts:
         self.summed_units = np.where(reader.summed, shapes.units[right], 0)
         self.summed_unit = np.where(reader.summed, shapes.unit[right], 0)
         self.is_window, self.has_product = reader.window, reader.product >= 0
-        self.follows, totals = reader.groups()
+        self.follows, totals = reader.compute_groups()
         self.read, self.written, self.operations = totals
 
     def rows(self, kernels: np.ndarray) -> 'KernelFacts':
@@ -78,40 +77,41 @@ class _Reader:
         self._count = len(nodes.root)
         self._consumer, self._producer = self._nodes.edges.T
         self.shapes = _PhysicalShapes(self._nodes)
-        self._parameters, self._results = self._ends()
+        self._parameters, self._results = self._find_ends()
         products = self._consumer[self._nodes.have(tiling.PRODUCTS)[self._consumer]]
         self.product = self._nodes.last(np.unique(products))
-        self.loop = self._loop_nodes()
-        self._left, self.right = self._operands()
-        self.summed, self.window, self._of_left, self._of_right = self._product_loops()
+        self.loop = self._find_loop_nodes()
+        self._left, self.right = self._find_operands()
+        loops = self._find_product_loops()
+        self.summed, self.window, self._of_left, self._of_right = loops
 
-    def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """Adds up bytes read, bytes written and operations by loops; see `_grouped`."""
+    def compute_groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """Adds up bytes read, bytes written and operations; see `_sum_groups`."""
         costs = tiling.count_vector_operations(self._nodes.opcodes)
         computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
         parts = self._parameters, self._results, computed
         nodes, kind = np.concatenate(parts), np.repeat([0, 1, 2], [*map(len, parts)])
         kernel = self._kernel[nodes]
         has_product = self.product[kernel] >= 0
-        # What an operand of a product is made of has the operand's shape.
+        # Nodes that compute an operand of a product have the operand's shape.
         before = has_product & (
             (kind == 0) | ((kind == 2) & (nodes < self.product[kernel]))
         )
-        follows = self._follows(nodes, before)
-        # A result stays where it is while its sum goes on.
+        follows = self._find_followed_loops(nodes, before)
+        # A result stays in place while its sum goes on.
         follows[(kind == 1) & has_product, schema.RANK :] = False
         operations = costs[nodes] * self.shapes.registers[nodes]
         weights = np.where(kind == 2, operations, self.shapes.bytes[nodes])
         weights = weights * (kind == np.arange(3)[:, np.newaxis])
-        return self._grouped(kernel, follows, weights)
+        return self._sum_groups(kernel, follows, weights)
 
-    def _largest(self, nodes: np.ndarray) -> np.ndarray:
+    def _find_largest(self, nodes: np.ndarray) -> np.ndarray:
         """Returns the node with most elements in each kernel; the last of equals."""
         order = np.lexsort((nodes, self.shapes.elements[nodes]))
         return self._nodes.last(nodes[order])
 
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns numbers of the nodes that are read from memory, and that are written.
+    def _find_ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Finds the nodes that are read from memory, and those written to it.
 
         These are the parameters of the entry computation, and the arrays of its result.
         """
@@ -134,14 +134,14 @@ class _Reader:
             ends[self._producer[edge]] = True
         return parameters, np.flatnonzero(ends & self.shapes.is_array)
 
-    def _loop_nodes(self) -> np.ndarray:
+    def _find_loop_nodes(self) -> np.ndarray:
         """Returns the node of each kernel's loop tensor, or -1: int64 [G]."""
         sums = self._producer[self._nodes.have(('reduce',))[self._consumer]]
-        sums = self._largest(np.unique(sums[self.shapes.is_array[sums]]))
-        loop = np.where(sums >= 0, sums, self._largest(self._results))
+        sums = self._find_largest(np.unique(sums[self.shapes.is_array[sums]]))
+        loop = np.where(sums >= 0, sums, self._find_largest(self._results))
         return np.where(self.product >= 0, self.product, loop)
 
-    def _operands(self) -> tuple[np.ndarray, np.ndarray]:
+    def _find_operands(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first and second operand of each product, or any node.
 
         Edges do not keep the order of operands.  A convolution's dimension
@@ -153,7 +153,7 @@ class _Reader:
         producers = np.sort(self._producer[edge])
         right = self._nodes.last(producers)
         left = self._nodes.last(producers[::-1])
-        size, feature = self.shapes.size_of, self._features[product]
+        size, feature = self.shapes.get_sizes, self._features[product]
 
         def fit(first: np.ndarray, second: np.ndarray) -> np.ndarray:
             """Counts the roles in which dimension sizes of both operands agree."""
@@ -171,7 +171,7 @@ class _Reader:
         )
         return np.where(swap, right, left), np.where(swap, left, right)
 
-    def _product_loops(self) -> tuple[np.ndarray, ...]:
+    def _find_product_loops(self) -> tuple[np.ndarray, ...]:
         """Returns the loops of products.
 
         bool [G, 6] twice: dimensions of the second operand that are summed over, and
@@ -199,7 +199,7 @@ class _Reader:
         of_right = _append_sums(np.where(is_dot, columns_of_dot, columns))
         return summed & exists, window & exists, of_left, of_right
 
-    def _follows(self, nodes: np.ndarray, before: np.ndarray) -> np.ndarray:
+    def _find_followed_loops(self, nodes: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Returns the loops that the tensors of nodes follow, bool [nodes, 8].
 
         Tensors `before` a product follow the loops of its operand of their shape.
@@ -215,7 +215,7 @@ class _Reader:
         follows[whole & ~before] = True
         return follows
 
-    def _grouped(
+    def _sum_groups(
         self, kernel: np.ndarray, follows: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds up tensors of the same loops: bool [G, 6, 8] and float64 [3, G, 6].
@@ -296,7 +296,7 @@ class _PhysicalShapes:
         self.registers = np.where(self.is_array, registers, 0)
         self.bytes = self.registers * _LANES * _SUBLANES * nodes.element_bytes
 
-    def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+    def get_sizes(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
         """Returns the sizes of dimension[i] of node[i]: float64 [n]; 0 for none."""
         inside = np.clip(dimension, 0, schema.RANK - 1).astype(np.int64)
         return np.where(

@@ -18,8 +18,9 @@ _CHI2 = {3: 16.27, 4: 18.47, 11: 31.26, 19: 43.82, 55: 93.17}
 _STRATEGIES = ('skewed', 'uniform')
 
 
-def _store(folder, *graphs, is_test=False):
+def _store(*graphs, is_test=False):
     """A store of graphs, each a list of (vector number, runtime)."""
+    programs = []
     for i, configs in enumerate(graphs):
         features = np.full((len(configs), 1, 18), -1, np.float32)
         # Vector numbers in base 6.
@@ -30,8 +31,8 @@ def _store(folder, *graphs, is_test=False):
             fields['config_runtime'] = np.array([runtime for _, runtime in configs])
         rng = np.random.default_rng(0)
         program = layout_files.make_record(rng, f'g{i}', is_test=is_test, **fields)
-        layout_files.write_split(folder / 'train', [program])
-    return layout_store.LayoutStore.open(str(folder / 'train'), str(folder / 'cache'))
+        programs.append(program)
+    return layout_store.LayoutStore.from_records('here', programs)
 
 
 def _distinct(count, seed=0):
@@ -41,11 +42,9 @@ def _distinct(count, seed=0):
 
 
 @pytest.fixture(name='store', scope='module')
-def _shared_store(tmp_path_factory):
+def _shared_store():
     repeated = [(i % 7, 100 + i) for i in range(20)]
-    return _store(
-        tmp_path_factory.mktemp('split'), _distinct(50), repeated, _distinct(200)
-    )
+    return _store(_distinct(50), repeated, _distinct(200))
 
 
 @given(
@@ -73,8 +72,8 @@ def test_none_twice_and_the_first_of_equals(store, strategy, k, cap, graphs, see
             assert config == np.flatnonzero(same)[0]
 
 
-def test_candidates_are_ordered_by_runtime(tmp_path):
-    store = _store(tmp_path, [(3, 40), (1, 10), (3, 20), (2, 25), (1, 16)])
+def test_candidates_are_ordered_by_runtime():
+    store = _store([(3, 40), (1, 10), (3, 20), (2, 25), (1, 16)])
     # Means: 3 -> 30, 1 -> 13, 2 -> 25; groups are numbered as they first appear.
     sampler = layout_sampling.ConfigSampler(store)
     assert sampler.candidates(0).tolist() == [1, 2, 0]
@@ -86,9 +85,9 @@ def _chi_square(found, shares):
     return ((found - expected) ** 2 / expected).sum()
 
 
-def _ranked_pairs(folder, strategy, count, draws):
+def _ranked_pairs(strategy, count, draws):
     """Ordered draws of two ranks of `count` configurations, counted."""
-    store = _store(folder, [(number, 10 + number) for number in range(count)])
+    store = _store([(number, 10 + number) for number in range(count)])
     sampler = layout_sampling.ConfigSampler(store, strategy)
     drawn = sampler.draw_configs(np.random.default_rng(1), [0] * draws, 2)
     # Configurations are in the order of their runtimes.
@@ -96,7 +95,7 @@ def _ranked_pairs(folder, strategy, count, draws):
 
 
 @pytest.mark.parametrize('count', [5, 8])
-def test_skewed_is_gumbel_top_k(count, tmp_path):
+def test_skewed_is_gumbel_top_k(count):
     # Of Gumbel top-k the first has probability exp(logit) / sum, the next the
     # same among those left.  8 of 2 are drawn another way than 5 of 2.
     weight = np.exp((count - np.arange(count)) / count)
@@ -107,14 +106,14 @@ def test_skewed_is_gumbel_top_k(count, tmp_path):
             share *= weight[rank] / left
             left -= weight[rank]
         shares[ranks] = share
-    found = _ranked_pairs(tmp_path, 'skewed', count, 8_000)
+    found = _ranked_pairs('skewed', count, 8_000)
     assert set(found) <= set(shares)
     counts = np.array([found[ranks] for ranks in shares])
     assert _chi_square(counts, list(shares.values())) < _CHI2[len(shares) - 1]
 
 
-def test_uniform_is_uniform(tmp_path):
-    found = _ranked_pairs(tmp_path, 'uniform', 5, 8_000)
+def test_uniform_is_uniform():
+    found = _ranked_pairs('uniform', 5, 8_000)
     assert len(found) == 20
     assert _chi_square(np.array(list(found.values())), [1 / 20] * 20) < _CHI2[19]
 
@@ -137,8 +136,8 @@ def test_cap_is_a_fixed_uniform_subset(store):
     assert [len(same.candidates(graph)) for graph in range(3)] == [5, 5, 5]
 
 
-def test_without_runtimes(tmp_path):
-    store = _store(tmp_path, _distinct(6), is_test=True)
+def test_without_runtimes():
+    store = _store(_distinct(6), is_test=True)
     sampler = layout_sampling.ConfigSampler(store, 'uniform')
     assert sorted(sampler.draw_configs(np.random.default_rng(0), [0], 6)[0]) == list(
         range(6)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import types
@@ -20,11 +21,11 @@ from baselines.training import cross_validation
 from baselines.training import progress
 from baselines.training import run_training
 from tests.faults import calls
+from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import shapes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
-from tpugraphs import commands
 
 optuna = pytest.importorskip('optuna')
 
@@ -245,16 +246,12 @@ def test_processes_share_a_sweep(tmp_path, storage):
     assert len(set(drawn)) == len(drawn)
 
 
-def _command(*words):
-    return commands.run('sweep', [str(word) for word in words])
-
-
 @pytest.mark.parametrize(
     'flag',
     '--folds=1 --trials=0 --minutes=nan --workers=2 --lr=0 --recipe=weak'.split(),
 )
 def test_wrong_options_are_one_line(tmp_path, capsys, flag):
-    assert _command('tile', f'--out_dir={tmp_path}', flag) == 1
+    assert processes.command('sweep', 'tile', f'--out_dir={tmp_path}', flag) == 1
     error = capsys.readouterr().err
     assert error.startswith('error: ') and flag.partition('=')[0] in error
     assert error.count('\n') == 1 and not list(tmp_path.iterdir())
@@ -272,17 +269,18 @@ def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd, monkeypa
     space.write_text('epochs = 2\n[configs]\nchoices = [60]\n')
     words = ['--space', space, f'--out_dir={out_dir}', '--trials=1']
     words += config.format_flags(tiny, names)
-    assert _command('tile', *words) == 0
+    assert processes.command('sweep', 'tile', *words) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith('trial 0: configs=60')
     assert lines[-1].startswith(f'next: tpugraphs train tile --recipe={out_dir}/best')
     assert f'--data_root={tiny.data_root}' in lines[-1]
-    assert _command('tile', *words, '--json') == 0  # nothing is left to do
+    # Nothing is left to do.
+    assert processes.command('sweep', 'tile', *words, '--json') == 0
     said, progress = capfd.readouterr()
     assert shapes.check('sweep show', said)[0]['state'] == 'complete'
     assert progress.startswith('next: ')
     assert len(list((out_dir / 'trial_0000').glob('model_*'))) == 1
-    assert _command('show', f'--out_dir={out_dir}', '--json') == 0
+    assert processes.command('sweep', 'show', f'--out_dir={out_dir}', '--json') == 0
     [trial] = shapes.check('sweep show', capfd.readouterr().out)
     assert (trial['number'], trial['state']) == (0, 'complete')
 
@@ -295,11 +293,16 @@ def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
     out = tmp_path / 'sweep'
     names = [n for n in config.to_json(tiny) if n != 'out_dir']
     flags = [*config.format_flags(tiny, names), '--early_stop=100000', '--trials=1']
-    sweep = calls.Call(tmp_path, ['sweep', 'tile', f'--out_dir={out}', *flags])
-    processes.wait_for_epochs(sweep, out / 'trial_0000', 1)
-    sweep.send(signal.SIGINT)
-    done = sweep.done()
-    assert done.code == 130 and '~/sweep; go on with: ' in done.err
+    words = [sys.executable, '-m', 'tpugraphs', 'sweep', 'tile', f'--out_dir={out}']
+    process = subprocess.Popen(
+        [*words, *flags], cwd=places.ROOT, stderr=subprocess.PIPE, text=True
+    )
+    while not list(out.glob('trial_0000/unfinished_*')):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130 and f'{out}; go on with: ' in error
     found = trials_lib.load_study(trials_lib.make_default_storage(str(out)), '').trials
     assert [trial.state.name for trial in found] == ['FAIL', 'WAITING']
     left = [path.name for path in (out / 'trial_0000').iterdir()]
