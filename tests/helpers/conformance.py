@@ -181,7 +181,7 @@ class ModelSuite:
         # time: here it does so once for a file of models.
         if name not in task.representatives:
             monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
-        model_dir = saved.save(str(task.folder), f'{name}0', info, model).model_dir
+        model_dir = saved.save_run(str(task.folder), f'{name}0', info, model).model_dir
         run = finding.load(model_dir)
         assert run.args['model'] == name
         fresh = task.make(name, **_TINY)
