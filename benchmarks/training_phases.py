@@ -85,7 +85,7 @@ def measure(data_root: str, model: str, epochs: int, folder: str) -> None:
         (loop.Trainer, '_validate', 'validation'),
         (final_errors, 'measure_run', 'measuring'),
         (checkpoints.Unfinished, 'write_state', 'saving'),
-        (saved, 'save', 'saving'),
+        (saved, 'save_run', 'saving'),
     ):
         timed(owner, name, phase)
     settings = config.TileConfig(

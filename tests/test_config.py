@@ -140,7 +140,7 @@ def test_training_key_follows_what_shapes_the_model_and_the_data():
 
 
 def test_a_recipe_stands_in_for_defaults(capsys):
-    settings = settings_flags.parsed('--recipe=strong')
+    settings = settings_flags.parse('--recipe=strong')
     changes = recipes.get_settings('strong', 'tile:xla')
     assert settings == config.TileConfig(recipe='strong', **changes)
     assert settings.model == 'LateJoinResSAGE' and settings.columns == 'tile,estimate'
@@ -149,20 +149,20 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert '--model=LateJoinResSAGE' in printed
     assert max(map(len, printed.splitlines())) <= 80
     with pytest.raises(ValueError, match="--recipe 'weak'"):
-        settings_flags.parsed('--recipe=weak')
+        settings_flags.parse('--recipe=weak')
 
 
 def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     capsys, monkeypatch, tmp_path
 ):
     pytest.importorskip('lightgbm')
-    assert settings_flags.parsed('--recipe=strong').trees
+    assert settings_flags.parse('--recipe=strong').trees
     assert 'pip install' not in capsys.readouterr().out
     monkeypatch.setattr(starting, 'has_lightgbm', lambda: False)
-    assert not settings_flags.parsed('--recipe=strong').trees
+    assert not settings_flags.parse('--recipe=strong').trees
     note = "pip install -e '.[trees]'"
     assert note in capsys.readouterr().out
-    layouts = settings_flags.parsed('--recipe=strong', kind=config.LayoutConfig)
+    layouts = settings_flags.parse('--recipe=strong', kind=config.LayoutConfig)
     assert layouts.estimate and not layouts.trees
     assert note in capsys.readouterr().out
     # The same from Python; and nothing where there were no trees to leave out.
@@ -170,15 +170,15 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     assert note in capsys.readouterr().out
     file = {'collection': 'tile:xla', 'settings': {'model': 'MLP'}}
     (tmp_path / 'best.json').write_text(json.dumps(file))
-    settings_flags.parsed(f'--recipe={tmp_path}/best.json')
+    settings_flags.parse(f'--recipe={tmp_path}/best.json')
     assert note not in capsys.readouterr().out
 
 
 def test_what_is_given_goes_before_the_recipe():
-    settings = settings_flags.parsed('--recipe=strong', '--configs=10')
+    settings = settings_flags.parse('--recipe=strong', '--configs=10')
     # Given, though it is the default.
     assert settings.configs == 10 and settings.model == 'LateJoinResSAGE'
-    other = settings_flags.parsed('--recipe=strong', '--model=MLP')
+    other = settings_flags.parse('--recipe=strong', '--model=MLP')
     assert other.model == 'MLP' and not other.columns
     assert other.schedule == 'cosine'
 
@@ -189,7 +189,7 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
     def parsed(settings, *words, collection='tile:xla'):
         content = {'collection': collection, 'settings': settings}
         path.write_text(json.dumps(content))
-        return settings_flags.parsed(f'--recipe={path}', *words)
+        return settings_flags.parse(f'--recipe={path}', *words)
 
     found = parsed({'lr': 1, 'configs': 7}, '--configs=9')
     assert (found.lr, found.configs) == (1, 9)
@@ -205,12 +205,12 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
         refusals.assert_refused(lambda settings=settings: parsed(settings), *words)
     other = 'layout:nlp:default'
     refusals.assert_refused(lambda: parsed({}, collection=other), other)
-    read = lambda: settings_flags.parsed(f'--recipe={path}')
+    read = lambda: settings_flags.parse(f'--recipe={path}')
     for content in ('[]', '[' * 100_000, '{"collection": "tile:xla", "settings": []}'):
         path.write_text(content)
         refusals.assert_refused(read, str(path))
     with pytest.raises(OSError, match='nowhere.json'):
-        settings_flags.parsed('--recipe=nowhere.json')
+        settings_flags.parse('--recipe=nowhere.json')
 
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])

@@ -39,33 +39,33 @@ columns = 'estimate'
 """)
     changes = dict(columns='estimate', model='MLP', lr=1.0, toy_data=True, epochs=3)
     changes['model_kwargs_json'] = '{"num_gnns": 2}'
-    assert settings_flags.parsed(f'--config={path}') == config.TileConfig(**changes)
-    assert type(settings_flags.parsed('--config', path).lr) is float
+    assert settings_flags.parse(f'--config={path}') == config.TileConfig(**changes)
+    assert type(settings_flags.parse('--config', path).lr) is float
     # Flags win wherever they stand, also with the value of the default.
-    given = settings_flags.parsed('--epochs=100', f'--config={path}', '--notoy_data')
+    given = settings_flags.parse('--epochs=100', f'--config={path}', '--notoy_data')
     assert given == config.TileConfig(**{**changes, 'epochs': 100, 'toy_data': False})
 
 
 def test_a_flagfile_and_a_toml_in_it(toml, tmp_path):
     (tmp_path / 'flags').write_text(f'--config={toml("lr = 0.5")}\n--batch=3\n')
-    found = settings_flags.parsed(f'--flagfile={tmp_path}/flags', '--seed=1')
+    found = settings_flags.parse(f'--flagfile={tmp_path}/flags', '--seed=1')
     assert found == config.TileConfig(lr=0.5, batch=3, seed=1)
 
 
 def test_a_model_with_its_file(toml):
     expected = config.TileConfig(model='Mine', models_file='a/m.py')
-    assert settings_flags.parsed('--model=a/m.py:Mine') == expected
+    assert settings_flags.parse('--model=a/m.py:Mine') == expected
     path = toml('model = "a/m.py:Mine"')
-    assert settings_flags.parsed(f'--config={path}') == expected
+    assert settings_flags.parse(f'--config={path}') == expected
     with pytest.raises(ValueError, match='--model=a/m.py:Mine .*--models_file'):
-        settings_flags.parsed('--model=a/m.py:Mine', '--models_file=b.py')
+        settings_flags.parse('--model=a/m.py:Mine', '--models_file=b.py')
 
 
 def test_settings_of_toml_go_before_the_recipe(toml):
-    found = settings_flags.parsed('--recipe=strong', f'--config={toml("configs = 10")}')
+    found = settings_flags.parse('--recipe=strong', f'--config={toml("configs = 10")}')
     assert (found.configs, found.model) == (10, 'LateJoinResSAGE')
-    whole = settings_flags.parsed('--config=' + toml('recipe = "strong"'))
-    assert whole == settings_flags.parsed('--recipe=strong')
+    whole = settings_flags.parse('--config=' + toml('recipe = "strong"'))
+    assert whole == settings_flags.parse('--recipe=strong')
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_settings_of_toml_go_before_the_recipe(toml):
 )
 def test_bad_toml(toml, content, words):
     path = toml(content)
-    parsed = lambda: settings_flags.parsed(f'--config={path}')
+    parsed = lambda: settings_flags.parse(f'--config={path}')
     refusals.assert_refused(parsed, '--config', path, *words)
 
 
@@ -91,7 +91,7 @@ def test_settings_written_as_toml_are_read_again(kind, toml):
         lr=1e-7, run_id='"a\'\\ b\n\u00e9', model_kwargs_json='{"a": "b"}', epochs=7
     )
     path = toml(scripts.to_toml(config.to_json(settings)))
-    assert settings_flags.parsed(f'--config={path}', kind=kind) == settings
+    assert settings_flags.parse(f'--config={path}', kind=kind) == settings
 
 
 def test_settings_that_repeat_a_training():

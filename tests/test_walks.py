@@ -90,7 +90,7 @@ def _train(tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('HOME', str(home))  # where the archive is unpacked
-        yield lambda: finished_runs.quietly(run_training.train, settings)[0]
+        yield lambda: finished_runs.run_quietly(run_training.train, settings)[0]
 
 
 @pytest.fixture(name='run', scope='module')

@@ -125,7 +125,7 @@ class PrunedScorer:
         return _Plan(pruning.Structure.build(matrices, affected), bases, pooled)
 
     def _prepare_program(self, packed: dict[str, tf.Tensor]):
-        """Computes fields of the model's `Prepared`: what `_plan` needs."""
+        """Computes fields of the model's `Prepared`: the input of `_prepare_plan`."""
         graph, _ = graphs_lib.unpack(packed, 0, 1)
         nodes = self._model.node_inputs(graph)
         ones = tf.ones([tf.shape(packed['op'])[0], 1])

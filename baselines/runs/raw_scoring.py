@@ -172,7 +172,7 @@ def _make_tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     most = scoring.pairs_per_item(model)
 
     def score(inputs: _Inputs) -> tf.Tensor:
-        # As `TileGraphs.scoring_items`: slices of at most `most` pairs of a node and a
+        # As `TileGraphs.pack_all`: slices of at most `most` pairs of a node and a
         # configuration, of nearly equal size.  All items share the nodes and edges.
         nodes, edges, configs = (
             tf.shape(inputs[name], tf.int64)[0]

@@ -43,7 +43,7 @@ def _blocks(path, key='a', lengths=()):
 
 def _message(path, read=_read):
     """The one line with which reading `path` fails, after the path."""
-    message = refusals.message_of(lambda: read(path))
+    message = refusals.read_message(lambda: read(path))
     assert message.startswith(f'{path}: ')
     return message[len(path) + 2 :]
 

@@ -27,7 +27,7 @@ class Mine(tf.keras.Model):
 
 
 def _message(function, *args):
-    return refusals.message_of(lambda: function(*args))
+    return refusals.read_message(lambda: function(*args))
 
 
 def test_nearest_name():

@@ -138,7 +138,7 @@ def test_what_is_no_tar_of_graphs(tmp_path, monkeypatch):
 
 def test_no_room(tmp_path):
     place = str(tmp_path / 'not' / 'yet')
-    message = refusals.message_of(
+    message = refusals.read_message(
         lambda: archives.require_room(place, 10**15, 'keep it'), OSError
     )
     assert str(tmp_path) in message and f'{10**15:,}' in message

@@ -44,9 +44,8 @@ def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
             for number, graph_id in enumerate(part.graph_ids):
                 store, graph = origin[graph_id]
                 for name in kind.columns:
-                    np.testing.assert_array_equal(
-                        part.part(name, number), store.part(name, graph)
-                    )
+                    expected = store.part(name, graph)
+                    np.testing.assert_array_equal(part.part(name, number), expected)
 
 
 # Folds ------------------------------------------------------------------------

@@ -104,9 +104,8 @@ def test_top_k_goldens(golden, j):
     order = arrays.order_by_score(scores)
     np.testing.assert_array_equal(order, golden[f'topk_order_{j}'])
     errors = [metrics.top_k_error(scores, runtimes, k) for k in golden['topk_k']]
-    np.testing.assert_allclose(
-        errors, golden[f'topk_error_{j}'], rtol=1e-12, atol=1e-15
-    )
+    expected = golden[f'topk_error_{j}']
+    np.testing.assert_allclose(errors, expected, rtol=1e-12, atol=1e-15)
     assert metrics.kendall_tau(scores, runtimes) == pytest.approx(
         float(golden[f'kendalltau_kernel_{j}']), rel=1e-12
     )

@@ -145,7 +145,9 @@ def targets() -> dict[str, Target]:
     toml = ('baselines.core.settings.read_toml',)
     found = {
         'tile.npz': Target(_npz(named), _read_tile, npz),
-        'layout.npz': Target(_npz(layout_files.arrays_of(program)), _read_layout, npz),
+        'layout.npz': Target(
+            _npz(layout_files.list_arrays(program)), _read_layout, npz
+        ),
         'shown.npz': Target(_npz(named), _show, shown, name='f.file'),
         'tile.pb': Target(hlo_modules.tile_file(tile), _extract, raw),
         'layout.pb': Target(layout.SerializeToString(), _extract, raw),

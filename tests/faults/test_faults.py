@@ -34,7 +34,7 @@ def _results(world):
     A training's have other names each time, and no content here.
     """
     contents = {}
-    for path in processes.listing(world):
+    for path in processes.list_files(world):
         name = _HASH.sub('*', path)
         if '/cache/' not in f'/{path}' and '/.' not in f'/{path}':
             is_of_training = name != path or path.startswith('out/')

@@ -55,9 +55,8 @@ def test_fit_to_all_kernels(store):
     assert fitted.config_min.tolist() == [-4, 7]
     assert fitted.config_max.tolist() == [4, 8]
     assert (fitted.num_node_features, fitted.num_config_features) == (2, 2)
-    np.testing.assert_array_equal(
-        fitted.nodes(store.node_feat), [[0, 0], [1, 0], [0.5, 1]]
-    )
+    expected = [[0, 0], [1, 0], [0.5, 1]]
+    np.testing.assert_array_equal(fitted.nodes(store.node_feat), expected)
     np.testing.assert_array_equal(
         fitted.configs(store.config_feat),
         [[0.5, 0], [1, 0], [0.75, 1], [0, 0], [0.5, 0]],
@@ -68,9 +67,8 @@ def test_fit_to_some_kernels_leaves_the_range_elsewhere(store):
     fitted = normalizer.Normalizer.fit(store, graphs=[0])
     assert fitted.node_used.tolist() == [True, False, False]
     assert fitted.config_used.tolist() == [True, False]
-    np.testing.assert_array_equal(
-        fitted.configs(store.config_feat), [[0], [1], [0.5], [-1], [0]]
-    )
+    expected = [[0], [1], [0.5], [-1], [0]]
+    np.testing.assert_array_equal(fitted.configs(store.config_feat), expected)
 
 
 def test_what_comes_out(store):

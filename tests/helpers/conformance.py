@@ -181,8 +181,8 @@ class ModelSuite:
         # time: here it does so once for a file of models.
         if name not in task.representatives:
             monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
-        model_dir = saved.save_run(str(task.folder), f'{name}0', info, model).model_dir
-        run = finding.load(model_dir)
+        run = saved.save_run(str(task.folder), f'{name}0', info, model)
+        run = finding.load(run.model_dir)
         assert run.args['model'] == name
         fresh = task.make(name, **_TINY)
         for variable in fresh.trainable_variables:

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def nudged(layer, *inputs):
+def randomise_layer(layer, *inputs):
     """Calls a layer with random weights; returns its output and these weights."""
     layer(*inputs)
     rng = np.random.default_rng(2)
@@ -13,12 +13,12 @@ def nudged(layer, *inputs):
     return layer(*inputs).numpy(), weights
 
 
-def along_nodes(matrix, x):
+def multiply_nodes(matrix, x):
     """Multiplies [n, n] and [n, c, d] along nodes."""
     return np.einsum('ij,jch->ich', matrix, x)
 
 
-def chebyshev(neighbours, x, filters):
+def sum_chebyshev(neighbours, x, filters):
     """Sums T_k(L) x W_k for k = 1, 2, 3; L is -A, divided by the roots of degrees."""
     scale = np.maximum(neighbours.sum(1), 1) ** -0.5
     laplacian = -scale[:, None] * neighbours * scale
@@ -30,4 +30,4 @@ def chebyshev(neighbours, x, filters):
         4 * square @ laplacian - 3 * laplacian,
     ]
     parts = zip(polynomials, filters, strict=True)
-    return sum(along_nodes(polynomial, x) @ w_k for polynomial, w_k in parts)
+    return sum(multiply_nodes(polynomial, x) @ w_k for polynomial, w_k in parts)

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 
-def inputs(record):
+def make_inputs(record):
     """Returns the arrays of a graph that the signature takes, {name: array}."""
     names = ['node_feat', 'node_opcode', 'edge_index', 'config_feat']
     if not hasattr(record, 'config_feat'):
@@ -13,7 +13,7 @@ def inputs(record):
     return {n: getattr(record, n).astype(kinds[n[-5:] == '_feat']) for n in names}
 
 
-def load(folder):
+def load_function(folder):
     """Returns the function of an exported model: arrays by name -> float32 [n]."""
     score = tf.saved_model.load(str(folder)).signatures['serving_default']
 

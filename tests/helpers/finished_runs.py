@@ -14,7 +14,7 @@ from baselines.runs import run_files
 from baselines.training import checkpoints
 
 
-def quietly(train, settings):
+def run_quietly(train, settings):
     """Trains in silence; returns the model directory and what was printed."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         model_dir = train(settings)
@@ -26,15 +26,15 @@ def save_weights(model, path):
     tf.train.Checkpoint(variables=model.variables).write(f'{path}/variables/variables')
 
 
-def info_of(model_dir):
+def read_info(model_dir):
     """Reads the run file of a model directory, an object of JSON."""
     with gzip.open(run_files.run_file(str(model_dir))) as stream:
         return json.loads(stream.read())
 
 
-def curve_of(model_dir):
+def read_curve(model_dir):
     """Reads the curves of a training but its seconds: equal in equal runs."""
-    curve = info_of(model_dir)['train_curve']
+    curve = read_info(model_dir)['train_curve']
     return {name: curve[name] for name in curve if not name.endswith('_seconds')}
 
 
@@ -52,12 +52,12 @@ def read_ranking(path):
         return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
 
 
-def csv_of(model_dir):
+def read_csv(model_dir):
     """Reads the CSV that the training of a run wrote."""
     return next(model_dir.parent.glob('results_*.csv')).read_text()
 
 
-def weights_of(model_dir):
+def read_weights(model_dir):
     """Reads the variables of a saved model: lists by name."""
     reader = tf.train.load_checkpoint(str(model_dir / 'variables' / 'variables'))
     return {

@@ -26,19 +26,19 @@ def read(path):
     return dict(np.load(path))
 
 
-def weights(values, letter='w'):
+def list_weights(values, letter='w'):
     """Returns the weights, or with 'g' the gradients, in the published order."""
     keys = [key for key in values if key[0] == letter and key[1:].isdigit()]
     return [values[key] for key in sorted(keys)]
 
 
-def model(values, models, num_configs, graph, configs_of_graph):
+def make_model(values, models, num_configs, graph, configs_of_graph):
     """Makes the model of a file, of a module, and gives it the published weights."""
     kwargs = json.loads(str(values['kwargs_json']))
     kind = getattr(models, str(values['model']))
     made = kind(num_configs, int(values['num_ops']), **kwargs)
     made.forward(graph, configs_of_graph)
-    published, variables = weights(values), made.trainable_variables
+    published, variables = list_weights(values), made.trainable_variables
     assert [w.shape for w in published] == [tuple(v.shape) for v in variables]
     for variable, value in zip(variables, published):
         variable.assign(value)

@@ -102,7 +102,7 @@ def two_dots() -> layout_records.LayoutRecord:
     )
 
 
-def arrays_of(record: layout_records.LayoutRecord, **changes):
+def list_arrays(record: layout_records.LayoutRecord, **changes):
     """Returns the arrays of a record as a published file holds them."""
     arrays = {
         'node_feat': record.node_feat,

@@ -27,7 +27,7 @@ def random_program(
     )
 
 
-def arrays_of(*nodes, roles=((0, 3), (0, 3), (2, 3)), window=1):
+def make_arrays(*nodes, roles=((0, 3), (0, 3), (2, 3)), window=1):
     """Makes arrays of int32 of nodes (opcode, dims); all have the roles and window.
 
     Roles are the batch and feature dimensions of a result, an input and a kernel.
@@ -52,7 +52,7 @@ def assert_close(scores, wanted):
     np.testing.assert_allclose(scores, wanted, rtol=0, atol=1e-5 * largest)
 
 
-def merged(programs, configs, segments=None):
+def merge(programs, configs, segments=None):
     """Merges programs, each with some of its configurations: (graph, labels).
 
     `segments` are [1, programs, 2]; without them, none is selected.
@@ -68,7 +68,7 @@ def merged(programs, configs, segments=None):
     return graphs.unpack(tensors, 0, count, len(configs))
 
 
-def plain_scores(model, program, directions=1, num_gnns=2, mlp_layers=2):
+def compute_scores(model, program, directions=1, num_gnns=2, mlp_layers=2):
     """Scores [c] from the whole matrices of the whole program, in float64."""
     weights = [v.numpy().astype(np.float64) for v in model.trainable_variables]
     table, *weights = weights

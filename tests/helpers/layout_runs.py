@@ -29,7 +29,7 @@ def settings(root, **changes):
 
 def train(root, **changes):
     """Returns (model directory, what training printed)."""
-    return finished_runs.quietly(run_training.train, settings(root, **changes))
+    return finished_runs.run_quietly(run_training.train, settings(root, **changes))
 
 
 def training_program(number):

@@ -29,14 +29,14 @@ def python(*words, stdout=subprocess.PIPE, **environment):
     )
 
 
-def listing(folder):
+def list_files(folder):
     """Lists the files in a folder, sorted, as relative paths."""
     return sorted(
         str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file()
     )
 
 
-def curve_kept(out_dir):
+def read_kept_curve(out_dir):
     """Reads the curve in the state of an unfinished training."""
     for path in out_dir.glob('unfinished_*.npz'):
         return checkpoints.read_state(str(path))[1]['curve']
@@ -46,7 +46,7 @@ def curve_kept(out_dir):
 def wait_for_epochs(call, out_dir, count):
     """Waits until a training, a `calls.Call`, has kept the state of so many epochs."""
     deadline = time.monotonic() + 120
-    while len(curve_kept(out_dir)['epoch']) < count:
+    while len(read_kept_curve(out_dir)['epoch']) < count:
         assert call.is_running, call.done()
         assert time.monotonic() < deadline, f'no {count} epochs in two minutes'
         time.sleep(0.05)

@@ -3,7 +3,7 @@
 import pytest
 
 
-def message_of(call, error_type=ValueError):
+def read_message(call, error_type=ValueError):
     """Returns the one line with which a call fails."""
     with pytest.raises(error_type) as caught:
         call()
@@ -14,6 +14,6 @@ def message_of(call, error_type=ValueError):
 
 def assert_refused(call, *words):
     """Makes sure that a call raises ValueError with these words in one line."""
-    message = message_of(call)
+    message = read_message(call)
     for word in words:
         assert word in message

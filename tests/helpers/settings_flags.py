@@ -27,7 +27,7 @@ PUBLISHED = {
 }
 
 
-def parsed(*words, kind=config.TileConfig):
+def parse(*words, kind=config.TileConfig):
     """Reads settings as a script of its own would from the command line."""
     values = flags.FlagValues()
     scripts.define_flags(kind, values=values)

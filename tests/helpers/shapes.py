@@ -8,18 +8,18 @@ from tests.helpers import documents
 _PAGE = 'docs/guide/json.md'
 
 
-def check(heading, printed):
+def check_shape(heading, printed):
     """Parses JSON, fails unless it has the shape of its example, and returns it."""
     text = (documents.ROOT / _PAGE).read_text(encoding='utf-8')
     section = text.split(f'\n## {heading}\n')[1].split('\n## ')[0]
     example = json.loads(re.search('```json\n(.*?)```', section, re.DOTALL)[1])
     value = json.loads(printed)
-    wrong = complaints(value, example)
+    wrong = list_complaints(value, example)
     assert not wrong, f'{_PAGE}, {heading}: {wrong}'
     return value
 
 
-def complaints(value, example, where='$'):
+def list_complaints(value, example, where='$'):
     """Lists where a value differs in shape from an example; null fits everything.
 
     A key in capitals stands for all keys that the example does not name.
@@ -31,7 +31,7 @@ def complaints(value, example, where='$'):
             complaint
             for place, item in enumerate(value)
             for kind in example[:1]
-            for complaint in complaints(item, kind, f'{where}[{place}]')
+            for complaint in list_complaints(item, kind, f'{where}[{place}]')
         ]
     if isinstance(example, dict) and isinstance(value, dict):
         rest = [key for key in example if key.isupper()]
@@ -42,7 +42,7 @@ def complaints(value, example, where='$'):
                 wrong.append(f'{where}.{key} is not documented')
             else:
                 kind = example[key if key in named else rest[0]]
-                wrong += complaints(item, kind, f'{where}.{key}')
+                wrong += list_complaints(item, kind, f'{where}.{key}')
         return wrong
     numbers = (int, float)
     both = isinstance(value, numbers) and isinstance(example, numbers)

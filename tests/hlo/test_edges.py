@@ -68,7 +68,7 @@ def test_any_valid_module_gives_the_edges_of_the_rules(data):
         computations.append(computation(*instructions, id=number))
     module = hlo_modules.module(*computations)
     found = _edges(module)
-    assert found.tolist() == [list(e) for e in hlo_rows.edges(module)]
+    assert found.tolist() == [list(e) for e in hlo_rows.list_edges(module)]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ def test_any_numbers_give_the_rows_of_the_rules(pad, lists, numbers, present):
         hlo_modules.computation(dict(id=2), instruction, dict(id=4))
     )
     np.testing.assert_array_equal(
-        graph.extract_graph(module, pad=pad).node_feat, hlo_rows.rows(module, pad)
+        graph.extract_graph(module, pad=pad).node_feat,
+        hlo_rows.compute_rows(module, pad),
     )
 
 

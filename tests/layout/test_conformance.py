@@ -33,7 +33,7 @@ class LayoutTask(conformance.Task):
         }
 
     def merged(self, pieces):
-        return layout_programs.merged(pieces, range(pieces[0].num_configs))[0]
+        return layout_programs.merge(pieces, range(pieces[0].num_configs))[0]
 
     def choose(self, piece, configs):
         configs = list(configs)

@@ -8,7 +8,7 @@ import pytest
 from baselines.layout import graphs
 from baselines.layout import models
 from tests.helpers import layout_programs
-from tests.helpers.layout_programs import merged
+from tests.helpers.layout_programs import merge
 
 _MODES = ('fullgraph', 'dropout', 'backpropdropout')
 
@@ -23,7 +23,7 @@ def programs():
 
 def test_graph_holds_the_programs_end_to_end(programs):
     chosen = np.array([[[0, 30], [4, 8], [50, 50]]])
-    graph, labels = merged(programs, [3, 1], chosen)
+    graph, labels = merge(programs, [3, 1], chosen)
     ops = graph.node_sets['op']
     np.testing.assert_array_equal(ops.sizes, [30, 10, 50])
     np.testing.assert_array_equal(
@@ -49,7 +49,7 @@ def test_graph_holds_the_programs_end_to_end(programs):
 
 
 def test_sampled_edges_lie_in_the_segment(programs):
-    graph, _ = merged(programs, [0], np.array([[[0, 15], [4, 8], [0, 50]]]))
+    graph, _ = merge(programs, [0], np.array([[[0, 15], [4, 8], [0, 50]]]))
     inside = graph.node_sets['op']['selected'].numpy()
     for name, ends in ('feed', ['source', 'target']), ('config', ['target']):
         whole = graph.edge_sets[name].adjacency
@@ -66,17 +66,17 @@ def test_sampled_edges_lie_in_the_segment(programs):
 def test_batches_and_slices_score_like_their_parts(programs, mode):
     model = models.ResModel(3, 10, dropout=mode)
     chosen = np.array([[[0, 15], [4, 8], [10, 50]]])
-    together = model(merged(programs, [2, 0, 1], chosen)[0])
+    together = model(merge(programs, [2, 0, 1], chosen)[0])
     for j, program in enumerate(programs):
-        alone = model(merged([program], [2, 0, 1], chosen[:, j : j + 1])[0])
+        alone = model(merge([program], [2, 0, 1], chosen[:, j : j + 1])[0])
         np.testing.assert_allclose(together[j], alone[0], rtol=1e-4, atol=1e-6)
-        one = model.forward(merged([program], [0], chosen[:, j : j + 1])[0], 1)
+        one = model.forward(merge([program], [0], chosen[:, j : j + 1])[0], 1)
         np.testing.assert_allclose(one[0, 0], alone[0, 1], rtol=1e-4, atol=1e-6)
 
 
 def test_modes_agree_where_everything_is_selected(programs):
     model = models.ResModel(3, 10)
-    graph, _ = merged(programs, [0, 1, 2])
+    graph, _ = merge(programs, [0, 1, 2])
     for mode in _MODES:
         layout_programs.assert_close(
             model.forward(graph, 3, dropout=mode, backprop=True), model(graph)
@@ -94,8 +94,8 @@ def test_dropout_mode_sees_only_the_segment(programs):
         config_ops=program.config_ops[at],
         codes=program.codes[:, at],
     )
-    scores = model(merged([program], [0, 1], np.array([[[0, 20]]]))[0])
-    wanted = layout_programs.plain_scores(model, part)[:2]
+    scores = model(merge([program], [0, 1], np.array([[[0, 20]]]))[0])
+    wanted = layout_programs.compute_scores(model, part)[:2]
     layout_programs.assert_close(scores[0], wanted)
 
 

@@ -22,7 +22,7 @@ def _padded(products, *fastest):
 
 def test_images():
     def products_of(images, features):
-        arrays = layout_programs.arrays_of(
+        arrays = layout_programs.make_arrays(
             ('parameter', [images, 8, 8, 16]),
             ('parameter', [3, 3, 16, features]),
             ('convolution', [images, 8, 8, features]),
@@ -49,7 +49,7 @@ def test_images():
 )
 def test_gradients_of_windows(features, by_first, by_second):
     # 2 images of 64 x 64 pixels; 3 x 3 windows of 192 features.
-    arrays = layout_programs.arrays_of(
+    arrays = layout_programs.make_arrays(
         ('parameter', [2, 64, 64, 192]),
         ('parameter', [2, 64, 64, features]),
         ('convolution', [3, 3, 192, features]),
@@ -63,7 +63,7 @@ def test_gradients_of_windows(features, by_first, by_second):
 
 
 def test_shares_are_of_multiply_adds():
-    arrays = layout_programs.arrays_of(
+    arrays = layout_programs.make_arrays(
         ('parameter', [64, 32]),
         ('parameter', [32, 8]),
         ('dot', [64, 8]),  # 64 * 8 * 32

@@ -17,7 +17,7 @@ def golden(request):
     values = goldens.read(request.param)
     graph, labels = _graph(values)
     num_configs, configs = int(values['num_configs']), values['scores'].shape[1]
-    model = goldens.model(values, models, num_configs, graph, configs)
+    model = goldens.make_model(values, models, num_configs, graph, configs)
     return values, model, graph, labels
 
 
@@ -45,16 +45,15 @@ def _graph(golden):
         [golden[f'segment_{end}_{j}'] for end in ('start', 'end')] for j in range(batch)
     ]
     programs = [_program(golden, j) for j in range(batch)]
-    return layout_programs.merged(programs, range(configs), np.array([segments]))
+    return layout_programs.merge(programs, range(configs), np.array([segments]))
 
 
 def test_graph_is_the_published_one(golden):
     values, _, graph, labels = golden
     goldens.assert_close(labels, values['labels'])
     selected = [values[f'selected_{j}'] for j in range(len(values['scores']))]
-    np.testing.assert_array_equal(
-        graph.node_sets['op']['selected'], np.concatenate(selected)
-    )
+    expected = np.concatenate(selected)
+    np.testing.assert_array_equal(graph.node_sets['op']['selected'], expected)
 
 
 def test_scores_are_the_published_ones(golden):
@@ -77,5 +76,5 @@ def test_loss_and_gradients_are_the_published_ones(golden):
     gradients = tape.gradient(objective, model.trainable_variables)
     goldens.assert_close(loss, values['loss'])
     goldens.assert_close(penalty, values['reg_loss'])
-    for ours, published in zip(gradients, goldens.weights(values, 'g')):
+    for ours, published in zip(gradients, goldens.list_weights(values, 'g')):
         goldens.assert_close(tf.convert_to_tensor(ours), published, 5e-4)

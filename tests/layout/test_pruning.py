@@ -67,7 +67,7 @@ def test_scores_are_those_of_the_plain_formula(options, directions):
     for seed, shape in enumerate(shapes):
         program = layout_programs.random_program(seed, **shape)
         scores = scorer.score(program)
-        wanted = layout_programs.plain_scores(model, program, directions, **plain)
+        wanted = layout_programs.compute_scores(model, program, directions, **plain)
         layout_programs.assert_close(scores, wanted)
 
 
@@ -95,7 +95,7 @@ def test_scores_of_any_program_are_those_of_the_plain_formula(
         seed, nodes, int(share * nodes), configs, vectors, edges
     )
     scores = scorer.score(program)
-    wanted = layout_programs.plain_scores(model, program)
+    wanted = layout_programs.compute_scores(model, program)
     layout_programs.assert_close(scores, wanted)
 
 
@@ -106,7 +106,7 @@ def test_equal_configurations_are_scored_once(whole):
         program, group=np.array([3, 0, 0, 1, 2]), runtimes=np.ones(5)
     )
     model, scorer = whole
-    wanted = layout_programs.plain_scores(model, program)[program.group]
+    wanted = layout_programs.compute_scores(model, program)[program.group]
     for one in scorer, scoring.LayoutScorer(_Other(model)):
         layout_programs.assert_close(one.score(program), wanted)
     program = dataclasses.replace(program, feats=program.feats * np.inf)
@@ -140,5 +140,5 @@ def test_a_model_that_replaces_forward_is_scored_with_it():
     model = Negated(4, 10, **small)
     program = layout_programs.random_program(3, configs=70)
     scores = scoring.LayoutScorer(model).score(program)
-    wanted = -layout_programs.plain_scores(model, program, **small)
+    wanted = -layout_programs.compute_scores(model, program, **small)
     layout_programs.assert_close(scores, wanted)

@@ -15,7 +15,7 @@ def test_missing_columns_count_as_zero():
 
 
 def test_the_input_of_a_convolution_has_its_batch():
-    arrays = layout_programs.arrays_of(
+    arrays = layout_programs.make_arrays(
         ('parameter', (3, 3, 5, 7)),
         ('parameter', (2, 9, 9, 5)),
         ('convolution', (2, 9, 9, 7)),

@@ -60,7 +60,7 @@ def test_notes_of_another_file(saved, tmp_path, capsys):
         return capsys.readouterr().err.strip()
 
     def refused(place):
-        message = refusals.message_of(lambda: note(''))
+        message = refusals.read_message(lambda: note(''))
         assert f'--models_file={place}' in message
         assert str(run.model_dir) in message and capsys.readouterr().err == ''
 

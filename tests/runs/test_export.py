@@ -90,7 +90,9 @@ def test_raw_features_give_the_scores_of_the_run(exported):
         expected = f'{inputs};config_feat [?, 24];-> scores [?]'
         assert [line.strip() for line in shapes] == expected.split(';')
     record = exported.record()
-    scores = exported_models.load(exported.folder)(**exported_models.inputs(record))
+    scores = exported_models.load_function(exported.folder)(
+        **exported_models.make_inputs(record)
+    )
     expected = exported.predictor.score_record(record)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5 * np.ptp(expected))
 
@@ -104,8 +106,8 @@ def test_computed_columns_are_an_input(tmp_path, capsys):
     [record] = made_runs.kernel_records([made_runs.FIRST], 0)
     store = tile_store.TileStore.from_records('kernel', [record])
     table = tile_table.TileTable(store, ['estimate']).rows(np.arange(3))
-    score = exported_models.load(tmp_path / 'served')
-    found = score(config_table=table, **exported_models.inputs(record))
+    score = exported_models.load_function(tmp_path / 'served')
+    found = score(config_table=table, **exported_models.make_inputs(record))
     expected = prediction.load(model_dir, prediction.Options('x', 'x'))
     np.testing.assert_allclose(found, expected.score_record(record), atol=1e-5)
 
@@ -134,8 +136,8 @@ _REFUSED = {
 
 @pytest.mark.slow
 def test_inputs_of_other_sizes_are_refused_by_name(exported):
-    inputs = exported_models.inputs(exported.record())
-    score = exported_models.load(exported.folder)
+    inputs = exported_models.make_inputs(exported.record())
+    score = exported_models.load_function(exported.folder)
     assert np.isfinite(score(**inputs)).all()
     for name, change, message in _REFUSED[exported.task]:
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):

@@ -132,7 +132,7 @@ def test_runs_of_several_folders_say_which(folder, tmp_path, capsys):
 
 def test_the_same_as_json(folder, capsys):
     assert processes.command('runs', '--out_dir', folder, '--json') == 0
-    first, _ = shapes.check('runs', capsys.readouterr().out)
+    first, _ = shapes.check_shape('runs', capsys.readouterr().out)
     assert first['path'] == f'{folder}/model_aaaabbbbcc'
     assert first['differs'] == {'lr': 0.01}
     assert first['command'] == 'python tiles_train.py --lr=.01'

@@ -89,7 +89,7 @@ def test_our_models_in_the_published_tree(tmp_path):
         tolerance[name] = rules.bound_error(model, graph)
     np.savez(tmp_path / 'inputs.npz', **inputs)
     layout = {}
-    program, _ = layout_programs.merged([layout_programs.random_program(0)], range(5))
+    program, _ = layout_programs.merge([layout_programs.random_program(0)], range(5))
     for name, model_class in registry.drop_aliases(
         registry.find_models('layout')
     ).items():

@@ -58,7 +58,7 @@ def _tree(folder):
 
 
 def _message(error_type, function, *args):
-    return refusals.message_of(lambda: function(*args), error_type)
+    return refusals.read_message(lambda: function(*args), error_type)
 
 
 def _load_message(run):

@@ -55,7 +55,7 @@ def test_what_is_far_larger_is_not(model_dir, make, options):
 def _stranger(tmp_path_factory):
     """Changes the settings in a run file; returns the model directory."""
     model_dir = made_runs.make_tile_run(tmp_path_factory.mktemp('untrusted_run'))
-    info = finished_runs.info_of(model_dir)
+    info = finished_runs.read_info(model_dir)
 
     def change(**settings):
         changed = {**info, 'args': {**info['args'], **settings}}

@@ -104,7 +104,7 @@ def test_evaluation_is_on_the_fold(folded, data):
     found = measuring.measure(prediction.load(folded[0], data), 'valid')[0]
     assert found['fold'] == '1/2' and set(found['groups']) == {'net_1', 'other_5'}
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
-        finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
+        finished_runs.read_info(folded[0])['final_error']['val']['5'], rel=1e-6
     )
 
 
@@ -144,7 +144,7 @@ def test_an_ensemble_is_measured_beside_its_members(
     assert run_command('ensemble', *words, '--json') == 0
     captured = capsys.readouterr()
     assert captured.err == f'{tmp_path}/e.csv: 3 rows\n'
-    found = shapes.check('ensemble', captured.out)
+    found = shapes.check_shape('ensemble', captured.out)
     assert list(found['members']) == plain
     for model_dir, summary in found['members'].items():
         assert summary.pop('group') == 'Tiny'
@@ -195,7 +195,7 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
     assert run_command('evaluate', '--compare', *by_model) == 0
     rows = list(csv.reader(table.open()))
     assert rows[0][:4] == ['', 'A', 'B', 'gain of A'] and rows[1][0] == 'top-1'
-    test = shapes.check('evaluate --compare', capsys.readouterr().out)
+    test = shapes.check_shape('evaluate --compare', capsys.readouterr().out)
     names = ['Tiny lr=.1 seed 0', 'Tiny lr=.1 seed 1']
     assert test['a'] == {'names': names, 'dirs': plain}
     gain = test['measures']['opa']

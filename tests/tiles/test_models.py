@@ -44,13 +44,13 @@ def _adjacency():
 
 def test_chebyshev_polynomials(pairs, x):
     rows = x.reshape(-1, _WIDTH)
-    y, weights = dense_layers.nudged(models._Chebyshev(_WIDTH, 3), rows, pairs)
+    y, weights = dense_layers.randomise_layer(models._Chebyshev(_WIDTH, 3), rows, pairs)
     sage = models._Messages(_WIDTH)
     sage(rows, pairs)
     sage.set_weights(weights[:4])
     expected = sage(rows, pairs).numpy().reshape(x.shape)
     neighbours = _adjacency() + _adjacency().T
-    expected = expected + dense_layers.chebyshev(neighbours, x, weights[4:])
+    expected = expected + dense_layers.sum_chebyshev(neighbours, x, weights[4:])
     np.testing.assert_allclose(y.reshape(x.shape), expected, atol=1e-4)
 
 
@@ -62,7 +62,7 @@ def _neighbours(i):
 
 def test_attention_by_its_formula(pairs, x):
     layer = models._Attention(_WIDTH, heads=2)
-    y, weights = dense_layers.nudged(layer, x.reshape(-1, _WIDTH), pairs)
+    y, weights = dense_layers.randomise_layer(layer, x.reshape(-1, _WIDTH), pairs)
     y = y.reshape(x.shape)
     by_name = {id(v): w for v, w in zip(layer.trainable_variables, weights)}
     w = by_name[id(layer._values.kernel)]

@@ -16,7 +16,7 @@ def golden(request):
     one = _graph(values, 'one_{}')
     batch = _graph(values, *(f'batch_{{}}_{number}' for number in range(3)))
     configs = len(values['one_config_feat'])
-    return values, goldens.model(values, models, 10, one, configs), one, batch
+    return values, goldens.make_model(values, models, 10, one, configs), one, batch
 
 
 def _graph(values, *names):

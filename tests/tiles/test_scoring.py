@@ -80,9 +80,8 @@ def _assert_scores(scored, kernels, configs=None):
     assert len(scored) == len(kernels)
     for i, (kernel, scores) in enumerate(zip(kernels, scored)):
         assert scores.dtype == np.float32
-        np.testing.assert_allclose(
-            scores, _expected(kernel, configs[i] if configs else None), rtol=1e-5
-        )
+        expected = _expected(kernel, configs[i] if configs else None)
+        np.testing.assert_allclose(scores, expected, rtol=1e-5)
 
 
 @pytest.fixture(scope='module', name='summing')

@@ -28,7 +28,7 @@ def test_models_of_all_tasks(capsys):
     tables = f'tile\n{tpugraphs.models()}\n\nlayout\n{tpugraphs.models("layout")}\n'
     assert capsys.readouterr().out == tables
     assert processes.command('models', 'layout', '--json') == 0
-    found = shapes.check('models', capsys.readouterr().out)
+    found = shapes.check_shape('models', capsys.readouterr().out)
     assert found == {'layout': tpugraphs.models('layout')}
     refusals.assert_refused(lambda: tpugraphs.models('tiles'), "'tile'?")
     columns = tpugraphs.api.catalogue.columns()
@@ -45,7 +45,7 @@ def test_losses(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert 'MSE                   Averages (score - label)^2.' in lines
     assert processes.command('losses', '--json') == 0
-    assert shapes.check('losses', capsys.readouterr().out) == found
+    assert shapes.check_shape('losses', capsys.readouterr().out) == found
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def _assert_refused(code, printed, *words):
 
 def _outputs(folder):
     """Returns what a training wrote, but for finished or locked caches."""
-    names = processes.listing(folder)
+    names = processes.list_files(folder)
     kept = ('data/', 'cache/')
     return [n for n in names if n.startswith('cache/.') or not n.startswith(kept)]
 
@@ -186,7 +186,7 @@ def test_a_model_that_cannot_rank_a_kernel_is_saved(data, train, tmp_path, capsy
     code = train(model='Fragile', models_file=str(path))
     _assert_refused(code, capsys.readouterr(), 'no_edges', f'{path}, line 8')
     [run] = (tmp_path / 'out').glob('model_*')
-    info = finished_runs.info_of(run)
+    info = finished_runs.read_info(run)
     assert info['final_error'] == info['test_predictions'] == {}
     assert info['train_curve']['epoch'] == [0]
     assert not list((tmp_path / 'out').glob('unfinished_*'))

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 def _train_all(settings):
     """Returns the score of several trainings, as text, and what they printed."""
-    score, printed = finished_runs.quietly(
+    score, printed = finished_runs.run_quietly(
         lambda s: str(cross_validation.train_all(s)), settings
     )
     return str(score), printed
@@ -94,7 +94,7 @@ def test_finished_folds_are_kept_and_share_their_epochs(root, tmp_path):
     _, printed = _train_all(resumed)
     assert printed.count('is finished already') == 1 and kept.exists()
     curves = {
-        path.name: finished_runs.curve_of(path) for path in tmp_path.glob('model_*')
+        path.name: finished_runs.read_curve(path) for path in tmp_path.glob('model_*')
     }
     folds = [curve for curve in curves.values() if curve['val_opa'][0] is not None]
     means = np.mean([curve['val_opa'] for curve in folds], axis=0)

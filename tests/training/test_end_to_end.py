@@ -117,7 +117,7 @@ def test_what_a_training_leaves(task, trained):
 
 
 def test_run_file(task, root, trained):
-    info = finished_runs.info_of(trained[0])
+    info = finished_runs.read_info(trained[0])
     curve = info['train_curve']
     assert set(curve) == set(task.curve)
     assert curve['epoch'] == [0, 1, 2]
@@ -142,8 +142,8 @@ def test_run_file(task, root, trained):
 
 
 def test_ranking_has_every_configuration(task, trained):
-    ranked = _ranked(finished_runs.csv_of(trained[0]))
-    assert ranked == finished_runs.info_of(trained[0])['test_predictions']
+    ranked = _ranked(finished_runs.read_csv(trained[0]))
+    assert ranked == finished_runs.read_info(trained[0])['test_predictions']
     assert list(ranked) == list(task.ranked)
     for graph, order in ranked.items():
         # Of tiles the first five count.
@@ -161,7 +161,7 @@ def test_a_directory_alone_predicts_what_training_did(
     words = ['--dir', f'{run.name}/', '--output', 'p.csv']
     words += ['--cache_dir', root / 'cache']
     assert processes.command('predict', *words) == 0
-    assert pathlib.Path('p.csv').read_text() == finished_runs.csv_of(run)
+    assert pathlib.Path('p.csv').read_text() == finished_runs.read_csv(run)
     rows = len(task.ranked)
     assert capsys.readouterr() == (f'{run.parent}/p.csv: {rows} rows\n', '')
 
@@ -178,18 +178,18 @@ def test_evaluate(task, root, run, capsys):
     assert table.partition('\n')[0].endswith(f': {run}')
     summary = json.loads(output.read_text())
     if task.runs is tile_runs:
-        shapes.check('evaluate', output.read_text())
+        shapes.check_shape('evaluate', output.read_text())
     assert (summary['model'], summary['split']) == (task.model, 'valid')
     assert summary['data'] == str(run.parent / task.splits / 'valid')
     overall = summary['overall']
     assert overall['graphs'] == 4
-    for key, value in finished_runs.info_of(run)['final_error']['val'].items():
+    for key, value in finished_runs.read_info(run)['final_error']['val'].items():
         assert overall[task.errors[key]]['mean'] == pytest.approx(value, rel=1e-6)
     assert len(summary['groups']) == (3 if task.runs is tile_runs else 4)
 
 
 def test_a_run_of_the_published_code(task, root, run, capsys):
-    info = finished_runs.info_of(run)
+    info = finished_runs.read_info(run)
     published = {
         key: info[key] for key in ('train_curve', 'final_error', 'test_predictions')
     }
@@ -204,7 +204,7 @@ def test_a_run_of_the_published_code(task, root, run, capsys):
     assert f'{root}/data' in fitted and f'{run}' in unsigned
     store, output = predictor.open_split('test'), run.parent / 'p.csv'
     predictor.write(str(output), store, predictor.score(store))
-    assert output.read_text() == finished_runs.csv_of(run)
+    assert output.read_text() == finished_runs.read_csv(run)
 
 
 def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
@@ -216,7 +216,7 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     count, graphs = (100, 'kernels') if task.runs is tile_runs else (5, 'programs')
     assert f'training on {count} {graphs}' in printed and 'note:' not in printed
     assert re.search('test (top-1/5/10 error|tau): ', printed)
-    info = finished_runs.info_of(model_dir)
+    info = finished_runs.read_info(model_dir)
     # The first files by name.
     names = [path.stem for path in (tmp_path / task.toy_folder / 'test').iterdir()]
     collection = task.prefix[: -len('program_')]
@@ -232,7 +232,7 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     said = capsys.readouterr().err
     assert f'{model_dir} was trained with --toy_data' in said and f' {count} ' in said
     prediction.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'))
-    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.read_csv(model_dir)
     capsys.readouterr()
     # Without its first file, the split is another.
     folder = tmp_path / task.toy_folder / 'test'

@@ -80,4 +80,4 @@ def test_a_sparse_tensor_of_edges_passes_the_check_trains_and_predicts(tmp_path)
     tile_records.write_splits(tmp_path / 'data', 3)
     kind = dict(model='Sparse', models_file=sparse_model.__file__)
     model_dir, _ = tile_runs.train(tmp_path, epochs=1, configs=3, batch=2, **kind)
-    assert finished_runs.csv_of(model_dir).count('tile:xla:') == 3
+    assert finished_runs.read_csv(model_dir).count('tile:xla:') == 3

@@ -92,7 +92,7 @@ def test_each_collection_has_a_csv(trained):
 
 
 def test_each_collection_is_validated(model_dir):
-    info = finished_runs.info_of(model_dir)
+    info = finished_runs.read_info(model_dir)
     assert info['args']['source'] == 'xla,nlp'
     by_collection = info['final_error_by_collection']
     taus = {n: each['val']['kendall_tau'] for n, each in by_collection.items()}
@@ -138,7 +138,7 @@ def test_a_graph_in_memory_is_of_the_named_collection(trained, model_dir):
 def test_an_exported_model_has_the_flags_inside(trained, model_dir):
     served, run = str(trained / 'served'), finding.load(str(model_dir))
     exporting.export(run, served, tiny_layout_models.__file__, _NLP)
-    scores = exported.load(served)(**exported.inputs(_program('new')))
+    scores = exported.load_function(served)(**exported.make_inputs(_program('new')))
     np.testing.assert_allclose(scores, -18 * _VALUES / 6, rtol=1e-5, atol=1e-5)
 
 

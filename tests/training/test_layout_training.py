@@ -91,7 +91,7 @@ def test_a_training_begins_with_the_formula(tmp_path):
     assert '  prior [?]' in exporting.export(predictor.run, served, own)
     prior = layout.prior(predictor.open_split('valid'), 0)
     assert len(prior) == 4 and np.ptp(prior) > 0
-    score, inputs = exported.load(served), exported.inputs(record)
+    score, inputs = exported.load_function(served), exported.make_inputs(record)
     found = score(prior=prior, **inputs)
     np.testing.assert_allclose(found, scores, atol=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match='prior: '):
@@ -112,7 +112,7 @@ def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
     flags = {**layout_runs.TINY, 'estimate': True, 'trees': True}
     model_dir, printed = layout_runs.train(tmp_path, **flags, configs=2, lr=1e-9)
     assert 'the formula' in printed
-    info = finished_runs.info_of(model_dir)
+    info = finished_runs.read_info(model_dir)
     assert info['member_weights'] == [0, 0]
     # 4 x 8 by 8 x 200, and 4 x 200 by 200 x 16.
     assert info['most_multiply_adds'] == pytest.approx(4 * 8 * 200 + 4 * 200 * 16)
@@ -179,7 +179,7 @@ def test_validation_chooses_by_tau(tmp_path):
         test_mode='metrics',
         **layout_runs.TINY,
     )
-    info = finished_runs.info_of(model_dir)
+    info = finished_runs.read_info(model_dir)
     # Of 15 + 1 + 1 pairs 15 are right, then 2.
     assert info['train_curve']['val_opa'] == pytest.approx([15 / 17, 2 / 17])
     assert info['train_curve']['val_tau'] == pytest.approx([-1 / 3, 1 / 3])
@@ -203,7 +203,7 @@ def test_validation_keeps_its_configurations(layout_root, tmp_path):
         out_dir=str(tmp_path),
         model_kwargs_json='{"start": 1.0}',
     )
-    curve = finished_runs.info_of(layout_runs.train(layout_root, **changes)[0])[
+    curve = finished_runs.read_info(layout_runs.train(layout_root, **changes)[0])[
         'train_curve'
     ]
     assert len(set(curve['val_tau'])) == len(set(curve['val_opa'])) == 1

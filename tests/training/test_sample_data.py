@@ -49,7 +49,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     settings = dict(tile_runs.TINY, sample_data=True, toy_data=True, epochs=1)
     settings.update(data_root=config.TileConfig.data_root)
     run, _ = tile_runs.train(tmp_path, **settings)
-    info = finished_runs.info_of(run)
+    info = finished_runs.read_info(run)
     assert info['args']['sample_data'] and info['measured_data']
     assert 4030 in info['xla_releases']
     capsys.readouterr()

@@ -32,7 +32,7 @@ def alone(tmp_path_factory, weights_alone):
     root = tmp_path_factory.mktemp('strategy')
     tile_records.write_splits(root / 'data', 12)
     model_dir, _ = tile_runs.train(root, **_SETTINGS)
-    return root, finished_runs.curve_of(model_dir)
+    return root, finished_runs.read_curve(model_dir)
 
 
 def _words(root, out_dir, **settings):
@@ -75,7 +75,7 @@ def test_two_workers_learn_as_one_until_one_is_killed(alone, tmp_path):
     assert code == 1 and error.count('\n') == 1
     assert error.startswith('error: --strategy=workers: ') and '--resume' in error
     # What is kept, for --resume, is as if one device had been alone.
-    curve = processes.curve_kept(tmp_path / 'out')
+    curve = processes.read_kept_curve(tmp_path / 'out')
     first = {name: values[: _SETTINGS['epochs']] for name, values in curve.items()}
     _assert_alike(first, expected)
 
@@ -86,4 +86,4 @@ def test_two_mirrored_devices_learn_as_one(alone, tmp_path):
     done = calls.run(tmp_path, words, calls.two_devices)
     assert done.code == 0, done
     [model_dir] = (tmp_path / 'out').glob('model_*')
-    _assert_alike(finished_runs.curve_of(model_dir), expected)
+    _assert_alike(finished_runs.read_curve(model_dir), expected)

@@ -53,7 +53,7 @@ def test_same_seed_and_resumed_runs_are_the_same(root, whole, tmp_path, monkeypa
     _stopped(monkeypatch, root, 2, **changes)
     kept = os.listdir(tmp_path)
     assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
-    fewer = refusals.message_of(
+    fewer = refusals.read_message(
         lambda: tile_runs.train(root, **{**changes, 'epochs': 1}, resume=True)
     )
     assert '--epochs' in fewer and kept[0] in fewer
@@ -64,7 +64,7 @@ def test_same_seed_and_resumed_runs_are_the_same(root, whole, tmp_path, monkeypa
     )
     assert 'note: --resume: ' in printed
     assert kept[0] in os.listdir(tmp_path)
-    curve = finished_runs.curve_of(other)
+    curve = finished_runs.read_curve(other)
     assert curve['val_loss'] == curve['val_opa'] == [None] * 4
     resumed, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 2\n' in printed
@@ -73,12 +73,12 @@ def test_same_seed_and_resumed_runs_are_the_same(root, whole, tmp_path, monkeypa
     whole, printed = whole
     assert 'note: ' in printed
     assert '  1/4 ' in printed
-    curve = finished_runs.curve_of(whole)
-    assert finished_runs.curve_of(resumed) == curve
+    curve = finished_runs.read_curve(whole)
+    assert finished_runs.read_curve(resumed) == curve
     assert curve['epoch'] == [0, 1, 2, 3]
-    weights = finished_runs.weights_of(whole)
-    assert finished_runs.weights_of(resumed) == weights and len(weights) == 3
-    assert finished_runs.weights_of(other) != weights
+    weights = finished_runs.read_weights(whole)
+    assert finished_runs.read_weights(resumed) == weights and len(weights) == 3
+    assert finished_runs.read_weights(other) != weights
     # Two runs in one folder: each has its pair, and its own CSV.
     for kind in ('model_*', 'run_*.jsonz', 'results_*.csv'):
         assert len(list(tmp_path.glob(kind))) == 2
@@ -91,18 +91,18 @@ def test_a_finished_run_trains_on(root, whole, tmp_path):
         root, **{**_FOUR, 'epochs': epochs, 'out_dir': str(tmp_path), **changes}
     )
     half, _ = train(2)
-    weights = finished_runs.weights_of(half)
+    weights = finished_runs.read_weights(half)
     more, printed = train(4, resume=True)
     assert 'resuming after epoch 2\n' in printed
-    assert finished_runs.curve_of(more) == finished_runs.curve_of(whole)
-    assert finished_runs.weights_of(more) == finished_runs.weights_of(whole)
+    assert finished_runs.read_curve(more) == finished_runs.read_curve(whole)
+    assert finished_runs.read_weights(more) == finished_runs.read_weights(whole)
     # The old pair stays, and the longer one is found from now on.
-    assert more != half and finished_runs.weights_of(half) == weights
+    assert more != half and finished_runs.read_weights(half) == weights
     again, printed = train(4, resume=True)
     assert again == more and 'is finished already' in printed
     # With fewer epochs it is another run, not the longer one.
     third, _ = train(3, resume=True)
-    assert finished_runs.curve_of(third)['epoch'] == [0, 1, 2]
+    assert finished_runs.read_curve(third)['epoch'] == [0, 1, 2]
     (more / 'training_state.npz').unlink()
     again, printed = train(5, resume=True)
     assert again == more and f'note: {more} ' in printed
@@ -142,7 +142,7 @@ def test_a_models_file_that_has_changed(root, tmp_path, monkeypatch, capsys):
     shutil.copy(copy, own)
     model_dir, _ = train()
     assert (model_dir / 'code' / 'own.py').read_bytes() == content
-    [entry] = finished_runs.info_of(model_dir)['code']['files']
+    [entry] = finished_runs.read_info(model_dir)['code']['files']
     assert (entry['path'], entry['copy']) == (str(own), 'code/own.py')
 
 
@@ -156,7 +156,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
         lambda: checkpoints.write_state_file(str(path), {'now_0000': np.zeros(3)}, {}),
     ):
         damage()
-        message = refusals.message_of(lambda: tile_runs.train(root, **changes))
+        message = refusals.read_message(lambda: tile_runs.train(root, **changes))
         assert str(path) in message
         assert os.listdir(tmp_path) == [path.name]
 
@@ -173,7 +173,7 @@ def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch, weights_alon
     assert str(said) == 'kept 1 epoch'
     model_dir, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 1\n' in printed and 'val loss' not in printed
-    assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
+    assert finished_runs.read_info(model_dir)['train_curve']['epoch'] == [0]
     tf.keras.models.load_model(str(model_dir), compile=False)
 
 
@@ -215,7 +215,7 @@ def test_two_equal_trainings_at_once(root, tmp_path):
 
     def during(self, state):
         keep(self, state)
-        found.append(refusals.message_of(lambda: tile_runs.train(root, **changes)))
+        found.append(refusals.read_message(lambda: tile_runs.train(root, **changes)))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints.Unfinished, 'write_state', during)

@@ -48,18 +48,18 @@ def test_no_code_of_a_run_is_executed(data, run, capsys):
         (run / name).write_bytes(b'no graph')
     bomb = run.parent / 'bomb.py'
     bomb.write_text(f'open({str(run.parent / "ran")!r}, "w").close()\n')
-    info = finished_runs.info_of(run)
+    info = finished_runs.read_info(run)
     info['args']['models_file'] = str(bomb)
     finished_runs.write_info(run, info)
     prediction.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert not (run.parent / 'ran').exists()
-    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
+    assert (run.parent / 'p.csv').read_text() == finished_runs.read_csv(run)
     [note] = capsys.readouterr().err.splitlines()
     assert note.startswith('note: ') and f'--models_file={bomb}' in note
 
 
 def test_run_files_that_do_not_fit(data, run):
-    finished_runs.write_info(run, {**finished_runs.info_of(run), 'num_ops': 0})
+    finished_runs.write_info(run, {**finished_runs.read_info(run), 'num_ops': 0})
     load = lambda: prediction.load(str(run), data)
     refusals.assert_refused(load, 'num_ops', ' 0', run.name[6:])
 
@@ -68,13 +68,13 @@ def test_a_run_with_our_features_predicts_what_training_did(tile_root, tmp_path)
     flags = dict(columns='estimate,tile')
     changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
     model_dir, _ = tile_runs.train(tile_root, **changes)
-    info = finished_runs.info_of(model_dir)
+    info = finished_runs.read_info(model_dir)
     assert {key: info['args'][key] for key in flags} == flags
     assert 'estimate_min' in info['normalizer']
     words = ['--models_file', tile_runs.TINY['models_file']]
     words += ['--output', tmp_path / 'p.csv', '--cache_dir', tile_root / 'cache']
     assert processes.command('predict', '--dir', model_dir, *words) == 0
-    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.read_csv(model_dir)
 
 
 def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):

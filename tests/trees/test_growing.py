@@ -116,7 +116,7 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     assert title == f'{model_dir}: {trees.count} trees, {columns} {of_columns}'
     assert head.split() == ['column', 'gain', 'splits'] and row.startswith('step ')
     assert commands.run('importance', [str(model_dir), '--json']) == 0
-    rows = shapes.check('importance', capsys.readouterr().out)
+    rows = shapes.check_shape('importance', capsys.readouterr().out)
     assert rows[0]['column'] == 'step' and len(rows) == columns
     finished_runs.write_info(model_dir, {'args': {'model': 'MLP'}})
     (model_dir / 'trees.txt').unlink()

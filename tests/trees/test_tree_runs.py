@@ -53,8 +53,8 @@ def _predicted(root, model_dir, *words):
 def test_a_tile_run(tiles, tmp_path):
     root, model_dir, printed = tiles
     assert 'Trees: at most 4 trees' in printed
-    assert processes.listing(model_dir) == ['trees.txt']
-    info = finished_runs.info_of(model_dir)
+    assert processes.list_files(model_dir) == ['trees.txt']
+    info = finished_runs.read_info(model_dir)
     assert set(info['digest']) == {'trees', 'settings'}
     assert len(info['normalizer']['node_used']) == 140
     curve = info['train_curve']
@@ -69,7 +69,7 @@ def test_a_tile_run(tiles, tmp_path):
     shutil.copytree(root / 'data' / 'test', tmp_path / 'data' / 'test')
     words = ('--data_root', tmp_path / 'data')
     predicted = _predicted(tmp_path, tmp_path / model_dir.name, *words)
-    assert predicted == finished_runs.csv_of(model_dir)
+    assert predicted == finished_runs.read_csv(model_dir)
 
 
 _TRAIN = """
@@ -131,7 +131,7 @@ def test_a_run_that_was_tampered_with(tiles, tmp_path):
     (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
     refusals.assert_refused(load, 'another directory', 'trees')
     (other / 'trees.txt').write_text(own)
-    info = finished_runs.info_of(other)
+    info = finished_runs.read_info(other)
     info['args']['seed'] = 5
     path = run_files.run_file(str(other))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
@@ -153,7 +153,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     refusals.assert_refused(lambda: train(**_TREES), '--model=Trees', wanted)
     refusals.assert_refused(lambda: train(trees=True), '--trees', wanted)
     # NumPy scores a run as well.
-    assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
+    assert _predicted(root, model_dir) == finished_runs.read_csv(model_dir)
     assert 'trees' not in recipes.get_settings('strong', 'tile:xla')
 
 
@@ -166,9 +166,9 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     flags = dict(tile_runs.TINY, epochs=1)
     both, printed = tile_runs.train(tmp_path, trees=True, **flags)
     assert ' 0.5 for the graph model and 1 for the trees' in printed
-    assert finished_runs.info_of(both)['member_weights'] == [0.5, 1.0]
-    assert {'variables/variables.index', 'trees.txt'} <= set(processes.listing(both))
-    digest = finished_runs.info_of(both)['digest']
+    assert finished_runs.read_info(both)['member_weights'] == [0.5, 1.0]
+    assert {'variables/variables.index', 'trees.txt'} <= set(processes.list_files(both))
+    digest = finished_runs.read_info(both)['digest']
     assert set(digest) == {'trees', 'weights', 'settings'}
     options = prediction.Options(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
@@ -177,7 +177,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     store = predictor.open_split('test')
     together = list(predictor.score(store))
     predictor.write(str(tmp_path / 'p.csv'), store, together)
-    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.read_csv(both)
     trees = predictor.scorer.trees
     table = predictor.task.table(store, trees.used, None)
     of_trees = list(tree_scores.scores(trees, table))
@@ -198,7 +198,7 @@ def test_layouts(tmp_path):
     assert 'Trees: at most 4 trees' in printed
     names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
     assert names.splitlines()[0].split() == list(layout_table.NAMES)
-    assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+    assert _predicted(tmp_path, model_dir) == finished_runs.read_csv(model_dir)
 
 
 def test_what_trees_predict():

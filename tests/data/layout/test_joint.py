@@ -82,9 +82,8 @@ def test_trees_see_the_flags_last(store):
     assert rows[:, -2:].tolist() == [[1, 0], [0, 1]]
     alone = layout_table.LayoutTable(_PARTS[_NLP])
     assert alone.names == [*layout_table.NAMES]
-    np.testing.assert_array_equal(
-        rows[1, :-2], alone.rows(np.array([0]), np.array([12]))[0]
-    )
+    expected = alone.rows(np.array([0]), np.array([12]))[0]
+    np.testing.assert_array_equal(rows[1, :-2], expected)
 
 
 def test_parts_of_other_columns():

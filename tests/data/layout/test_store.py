@@ -68,7 +68,7 @@ def test_a_large_file_takes_little_memory(tmp_path):
     (tmp_path / 'train').mkdir()
     np.savez_compressed(
         tmp_path / 'train/graph.npz',
-        **layout_files.arrays_of(program, node_config_feat=features),
+        **layout_files.list_arrays(program, node_config_feat=features),
     )
     words = [sys.executable, '-c', _OPEN, tmp_path / 'train', tmp_path / 'cache']
     done = subprocess.run(words, cwd=places.ROOT, capture_output=True, check=True)

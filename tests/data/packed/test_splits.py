@@ -57,7 +57,7 @@ def _folders(split):
 
 
 def _message(error_type, split, **kwargs):
-    return refusals.message_of(lambda: _open(split, **kwargs), error_type)
+    return refusals.read_message(lambda: _open(split, **kwargs), error_type)
 
 
 def _touch(path):

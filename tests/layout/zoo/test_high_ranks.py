@@ -38,5 +38,5 @@ def test_every_model_scores_them(scaled, name):
         120,
         normalizer,
     )
-    graph, _ = layout_programs.merged([program], range(program.num_configs))
+    graph, _ = layout_programs.merge([program], range(program.num_configs))
     assert np.isfinite(model.forward(graph, program.num_configs)).all()

@@ -20,7 +20,7 @@ def _chain():
 
 
 def test_programs_are_pruned_to_configurable_nodes_and_neighbours():
-    graph, _ = layout_programs.merged([_chain(), _chain()], [0])
+    graph, _ = layout_programs.merge([_chain(), _chain()], [0])
     part = neighbourhood.cut_out(graph, tf.constant([3, 9]))
     assert part.nodes.numpy().tolist() == [2, 3, 4, 8, 9, 10]
     assert part.program.numpy().tolist() == [0, 0, 0, 1, 1, 1]

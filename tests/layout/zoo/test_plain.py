@@ -38,32 +38,36 @@ def _neighbours():
 
 
 def test_graph_convolution(part, x):
-    y, (w, b) = dense_layers.nudged(plain.Convolution(_WIDTH, tf.nn.relu), x, part)
+    y, (w, b) = dense_layers.randomise_layer(
+        plain.Convolution(_WIDTH, tf.nn.relu), x, part
+    )
     a = _neighbours() + np.eye(_NODES)
     scale = a.sum(1) ** -0.5
-    expected = dense_layers.along_nodes(scale[:, None] * a * scale, x) @ w + b
+    expected = dense_layers.multiply_nodes(scale[:, None] * a * scale, x) @ w + b
     np.testing.assert_allclose(y, np.maximum(expected, 0), atol=1e-5)
 
 
 def _mean_over_neighbours(x):
     a = _neighbours()
-    return dense_layers.along_nodes(a / np.maximum(a.sum(1), 1)[:, None], x)
+    return dense_layers.multiply_nodes(a / np.maximum(a.sum(1), 1)[:, None], x)
 
 
 @pytest.mark.parametrize('with_mean', [False, True])
 def test_chebyshev_polynomials(part, x, with_mean):
     kind = plain.ChebyshevSage if with_mean else plain.Chebyshev
-    y, (w, b, *filters) = dense_layers.nudged(kind(_WIDTH, tf.identity, 3), x, part)
+    y, (w, b, *filters) = dense_layers.randomise_layer(
+        kind(_WIDTH, tf.identity, 3), x, part
+    )
     expected = x @ w + b
     if with_mean:
         expected = expected + _mean_over_neighbours(x) @ filters.pop()
-    expected = expected + dense_layers.chebyshev(_neighbours(), x, filters)
+    expected = expected + dense_layers.sum_chebyshev(_neighbours(), x, filters)
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
 def test_sage(part, x):
     layer = plain.Sage(_WIDTH, tf.identity)
-    y, (w, b, of_neighbours) = dense_layers.nudged(layer, x, part)
+    y, (w, b, of_neighbours) = dense_layers.randomise_layer(layer, x, part)
     expected = x @ w + b + _mean_over_neighbours(x) @ of_neighbours
     expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
     np.testing.assert_allclose(y, expected, atol=1e-5)
@@ -71,7 +75,7 @@ def test_sage(part, x):
 
 def test_attention(part, x):
     layer = plain.Attention(_WIDTH, tf.identity, heads=2)
-    y, (w, receiver, sender) = dense_layers.nudged(layer, x, part)
+    y, (w, receiver, sender) = dense_layers.randomise_layer(layer, x, part)
     a = _neighbours() + np.eye(_NODES)
     for c in range(_CONFIGS):
         h = x[:, c] @ w
@@ -81,6 +85,5 @@ def test_attention(part, x):
             # A neighbour by two edges counts twice.
             shares = a * np.exp(np.where(logits > 0, logits, 0.2 * logits))
             shares /= shares.sum(1, keepdims=True)
-            np.testing.assert_allclose(
-                y[:, c, part_of_head], shares @ h[:, part_of_head], atol=1e-5
-            )
+            expected = shares @ h[:, part_of_head]
+            np.testing.assert_allclose(y[:, c, part_of_head], expected, atol=1e-5)

@@ -91,7 +91,7 @@ def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     left_out = 'layout:xla:default, layout:xla:random, layout:nlp:random'
     assert f'no data of {left_out}: left out' in captured.err
     assert ' 894 rows, not 6: --sample ' in captured.err
-    found = shapes.check('compete', captured.out)
+    found = shapes.check_shape('compete', captured.out)
     measured = [(entry['collection'], entry['measure']) for entry in found['entries']]
     nlp = 'layout:nlp:default'
     assert measured == [('tile:xla', 'kaggle_score'), (nlp, 'kendall_tau')]
@@ -101,8 +101,8 @@ def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     # Again: nothing is trained, and the runs can be named.
     runs = [entry['run'] for entry in found['entries']]
     assert commands.run('compete', [*words, '--epochs=1']) == 0
-    again = shapes.check('compete', capsys.readouterr().out)
+    again = shapes.check_shape('compete', capsys.readouterr().out)
     assert [entry['run'] for entry in again['entries']] == runs
     assert commands.run('compete', [*words, '--dir', *runs]) == 0
-    taken = shapes.check('compete', capsys.readouterr().out)
+    taken = shapes.check_shape('compete', capsys.readouterr().out)
     assert taken['score'] == pytest.approx(found['score'])

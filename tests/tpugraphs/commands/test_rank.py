@@ -266,7 +266,7 @@ def test_json_for_a_compiler(raw, tmp_path, capsys):
     assert _rank(raw, '--dir', 'estimate', '--json', '--module', 'fusion.1') == 0
     captured = capsys.readouterr()
     assert captured.err == ''
-    printed = shapes.check('rank', captured.out)
+    printed = shapes.check_shape('rank', captured.out)
     [module] = printed['modules']
     configs = module['configurations']
     assert (printed['model'], module['figures']['default']) == ('estimate', 4.0)

@@ -26,8 +26,8 @@ def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
     training.send(signal.SIGINT)
     done = training.done()
     assert done.code == 130, done
-    assert [name[:11] for name in processes.listing(out)] == ['unfinished_']
-    count = len(processes.curve_kept(out)['epoch'])
+    assert [name[:11] for name in processes.list_files(out)] == ['unfinished_']
+    count = len(processes.read_kept_curve(out)['epoch'])
     # An epoch is kept before its row is printed.
     assert count - 1 <= len(re.findall(r'(?m)^ *\d+/\d+ ', done.out)) <= count
     # The command that was given, and --resume.
@@ -45,4 +45,4 @@ def test_a_script_refuses_flags_in_one_line(tmp_path, script, flag):
     done = calls.run(tmp_path, [script, *[flag] * ('=' in flag)])
     assert done.code == 1 and done.err.count('\n') == 1
     assert done.err.startswith(f'error: {flag.partition("=")[0]} ')
-    assert processes.listing(tmp_path) == []
+    assert processes.list_files(tmp_path) == []

@@ -23,7 +23,7 @@ def test_too_few_groups(tmp_path, by, modules, word):
 
 
 def _names(folder):
-    return [name for name in processes.listing(folder) if name.endswith('.npz')]
+    return [name for name in processes.list_files(folder) if name.endswith('.npz')]
 
 
 def test_extract_and_split_and_split_again(tmp_path, capsys):

@@ -59,7 +59,7 @@ def _check(trained, variables, tmp_path, monkeypatch, capsys):
         model_dir = tmp_path / trained.name
         if not model_dir.exists():
             shutil.copytree(trained, model_dir)
-        changed = finished_runs.info_of(trained)
+        changed = finished_runs.read_info(trained)
         info(changed)
         finished_runs.write_info(model_dir, changed)
         path = tmp_path / 'models.py'

@@ -85,7 +85,7 @@ def test_many_modules_have_a_line_each(tmp_path, capsys):
     assert [line.split() for line in lines[:2]] == [head.split(), row.split()]
     assert "'fusion.1' has 1 run" in lines[2] and "instruction 'p': " in lines[3]
     assert _show(path, '--json') == 0
-    first, _, third = shapes.check('show', capsys.readouterr().out)['modules']
+    first, _, third = shapes.check_shape('show', capsys.readouterr().out)['modules']
     times = dict(fastest_ns=500, default_ns=1000, median_ns=1000, slowest_ns=2000)
     counts = dict(count=5, distinct=3, repeated=2, dropped=1)
     assert first['configurations'] == {**counts, **times}
@@ -115,7 +115,7 @@ def test_a_module_without_configurations(tmp_path, capsys):
     assert _show(path, '--json', '--plot', drawn) == 0
     captured = capsys.readouterr()
     assert captured.err == f'drawn: {drawn}\n'
-    shown = shapes.check('show', captured.out)
+    shown = shapes.check_shape('show', captured.out)
     assert shown['modules'][0]['configurations'] is None and shown['program'] is None
 
 

@@ -277,11 +277,11 @@ def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd, monkeypa
     # Nothing is left to do.
     assert processes.command('sweep', 'tile', *words, '--json') == 0
     said, progress = capfd.readouterr()
-    assert shapes.check('sweep show', said)[0]['state'] == 'complete'
+    assert shapes.check_shape('sweep show', said)[0]['state'] == 'complete'
     assert progress.startswith('next: ')
     assert len(list((out_dir / 'trial_0000').glob('model_*'))) == 1
     assert processes.command('sweep', 'show', f'--out_dir={out_dir}', '--json') == 0
-    [trial] = shapes.check('sweep show', capfd.readouterr().out)
+    [trial] = shapes.check_shape('sweep show', capfd.readouterr().out)
     assert (trial['number'], trial['state']) == (0, 'complete')
 
 
