@@ -79,14 +79,13 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     from baselines.features import normalizer as normalizer_lib
     from baselines.scoring import scorer
     from baselines.tasks import lookup
-    from baselines.tiles import graphs as graphs_lib
 
     store = store_lib.TileStore.open(folder, os.path.join(folder, 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
-    graphs = graphs_lib.TileGraphs(store, normalizer)
+    task = lookup.TASKS['tile']
+    graphs = task.graphs(store, normalizer, False, False)
     tf.keras.utils.set_random_seed(0)
     model_class = registry.find_model_class(name, 'tile')
-    task = lookup.TASKS['tile']
     model = scorer.make_model(task, model_class, {}, _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     print(f'{name:16s}', end=' ')

@@ -25,7 +25,6 @@ def find(group: str) -> dict[str, importlib.metadata.EntryPoint]:
     return {point.name: point for point in points}
 
 
-@functools.cache
 def version(package: str) -> str:
     """Returns the version of an installed package; '' if it is missing."""
     try:

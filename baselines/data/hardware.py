@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import contextlib
+import functools
 import os
 import pathlib
 import platform
@@ -71,6 +72,7 @@ def processor() -> str:
     return platform.processor()
 
 
+@functools.cache
 def installed_release() -> int:
     """Returns the number of the release of jaxlib that programs run on here.
 
