@@ -20,6 +20,5 @@ def name_cause(error: BaseException) -> str:
     named = [line for line in lines if _NAMED_ERROR.match(line)]
     if named:
         return text.printable(named[-1], _MOST)
-    if isinstance(error, ValueError):
-        return text.printable(lines[0], _MOST)
-    return text.printable(f'{type(error).__name__}: {lines[0]}', _MOST)
+    kind = '' if isinstance(error, ValueError) else f'{type(error).__name__}: '
+    return text.printable(kind + lines[0], _MOST)
