@@ -68,7 +68,7 @@ class Collection(NamedTuple):
             f'{model_dir} was trained on {names}: choose one with --collection'
         )
 
-    def folder_of(self, root: str, split: str) -> str:
+    def locate_split(self, root: str, split: str) -> str:
         """Returns the folder of a split at or below a root; it need not exist.
 
         The root may be any folder of the published path npz/layout/xla/random/train.

@@ -53,7 +53,7 @@ def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
         root: at or above the folder of the splits, expanded.
         collection: the collection, with one part.
     """
-    of_train, *others = (collection.folder_of(root, s) for s in collections.SPLITS)
+    of_train, *others = (collection.locate_split(root, s) for s in collections.SPLITS)
     top = os.path.dirname(of_train)
     for _ in filter(None, collection.subfolder.split('/')):
         top = os.path.dirname(top)

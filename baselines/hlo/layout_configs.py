@@ -188,7 +188,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
     return {'layouts': layouts}
 
 
-def layout_text(configuration: text.JsonObject) -> str:
+def format_layout(configuration: text.JsonObject) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
     nodes = []
     for number, arrays in configuration['layouts'].items():

@@ -154,7 +154,7 @@ def tile_row_json(row: np.ndarray, pad: int = 0) -> dict[str, list[int]]:
     return bounds_by_name
 
 
-def tile_text(bounds: dict[str, Sequence[int]]) -> str:
+def format_tile(bounds: dict[str, Sequence[int]]) -> str:
     """Returns e.g. `output 8x128, kernel 256, input -` of `tile_json`; `-` is empty."""
     return ', '.join(
         f'{name[: -len("_bounds")]} {"x".join(map(str, sizes)) or "-"}'

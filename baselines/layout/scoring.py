@@ -143,7 +143,7 @@ class ForwardScorer:
             score = functools.partial(self._score_packed, configs=size)
             self._compiled[size] = tile_graphs.trace_once(score)
 
-        def scores_of(cut: np.ndarray) -> np.ndarray:
+        def score_cut(cut: np.ndarray) -> np.ndarray:
             """Scores distinct configurations, by their numbers, in one slice."""
             # The last slice is filled up with its last configuration.
             rows = np.pad(cut, (0, (size or len(cut)) - len(cut)), 'edge')
@@ -152,7 +152,7 @@ class ForwardScorer:
             scores = self._compiled[size](packed, np.int32(len(rows)))
             return scores.numpy()[: len(cut)]
 
-        return tile_scoring.average_lists(len(distinct), cuts, map(scores_of, cuts))
+        return tile_scoring.average_lists(len(distinct), cuts, map(score_cut, cuts))
 
     def _choose_slice_size(self, program: graphs_lib.ScaledProgram) -> int:
         """Returns how many configurations fit: a power of two, so few are compiled."""

@@ -192,7 +192,7 @@ class TaskData(abc.ABC):
     def describe_graphs(self) -> str:
         """Describes the training and validation graphs, as text to print."""
         valid, fold = self.stores['valid'], self.settings.fold
-        lines = [f'training on {self._describe_chosen()}']
+        lines = [f'training on {self._describe_graphs()}']
         if valid.has_runtimes:
             graphs = text.count(len(valid), valid.noun)
             of_fold = f' of fold {fold}' if fold else ''
@@ -200,7 +200,7 @@ class TaskData(abc.ABC):
         return '\n'.join(lines)
 
     @abc.abstractmethod
-    def _describe_chosen(self) -> str:
+    def _describe_graphs(self) -> str:
         """Describes the training graphs."""
 
     def to_json(self) -> text.JsonObject:
@@ -308,7 +308,7 @@ class TileData(TaskData):
             configs = tile_sampling.draw_configs(rng, counts, k)
             yield kernels, configs.reshape(*kernels.shape, k)
 
-    def _describe_chosen(self) -> str:
+    def _describe_graphs(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
         return f'{text.count(len(self.chosen), "kernel")} with {configs}'
 
@@ -348,7 +348,7 @@ class LayoutData(TaskData):
             kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
             yield tuple(x[np.newaxis] for x in (programs, configs, kept))
 
-    def _describe_chosen(self) -> str:
+    def _describe_graphs(self) -> str:
         collection = ':'.join(self.settings.collection.flags.values())
         configs = self.drawable[self.chosen].sum()
         return (

@@ -64,11 +64,11 @@ def test_any_folder_on_the_way_to_the_splits_is_taken(name, tmp_path):
     folder.mkdir(parents=True)
     for n in range(len(ways) + 1):
         root = str(tmp_path.joinpath(*ways[:n]))
-        assert collection.folder_of(root, 'valid') == str(folder)
+        assert collection.locate_split(root, 'valid') == str(folder)
 
 
 def test_list_splits_another_collection_are_not_taken(tmp_path):
     (tmp_path / 'nlp' / 'default' / 'valid').mkdir(parents=True)
     root = str(tmp_path / 'nlp' / 'default')
-    found = collections.find_collection('layout:nlp:random').folder_of(root, 'valid')
+    found = collections.find_collection('layout:nlp:random').locate_split(root, 'valid')
     assert found == f'{root}/nlp/random/valid'

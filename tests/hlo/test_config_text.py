@@ -16,11 +16,11 @@ def test_tiles():
     bounds = dict(input_bounds=[1, 2, 3], iteration_bounds=[4, 4])
     described = tile_configs.tile_json(_run(hlo_modules.tile_run(**bounds)))
     expected = 'output -, kernel -, input 1x2x3, iteration 4x4'
-    assert tile_configs.tile_text(described) == expected
+    assert tile_configs.format_tile(described) == expected
 
 
 def _layout_text(run, *default):
-    return layout_configs.layout_text(
+    return layout_configs.format_layout(
         layout_configs.layout_json(run, [3, 5, 8], *default)
     )
 

@@ -150,7 +150,7 @@ def _rank(
     both = is_tile and len(members) > 1
     return unscored(
         scores=predictor.scorer.mean(members),
-        as_text=tile_configs.tile_text if is_tile else layout_configs.layout_text,
+        as_text=tile_configs.format_tile if is_tile else layout_configs.format_layout,
         agreement=ensembles.agreement(members) if both else None,
     )
 

@@ -204,7 +204,7 @@ class PackedSplit:
         else:
             root = files.expand(options.data_root)
         return cls.open(
-            collection.folder_of(root, split),
+            collection.locate_split(root, split),
             options.cache_dir,
             skip_bad_files=options.skip_bad_files,
             limit=collection.toy_files if options.toy_data else None,
