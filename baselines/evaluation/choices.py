@@ -394,6 +394,6 @@ def writer_of(path: str) -> type[Writer]:
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in WRITERS:
         raise ValueError(
-            f'--output {path}: the name should end in {" or ".join(WRITERS)}'
+            f'--output {path}: the name must end in {" or ".join(WRITERS)}'
         )
     return WRITERS[suffix]

@@ -48,7 +48,7 @@ def read(path: str) -> list[Any]:
         candidates = untrusted.loads(content)
     if not isinstance(candidates, list):
         raise ValueError(
-            f'--candidates: {path} should be a list of configurations such as '
+            f'--candidates: {path} must be a list of configurations such as '
             '[{"output_bounds": [8, 128]}]'
         )
     return candidates
@@ -79,9 +79,7 @@ def tuning_data(
     for number, candidate in enumerate(candidates):
         with text.locate_errors(f'--candidates: number {number}'):
             if not isinstance(candidate, dict):
-                raise ValueError(
-                    f'it should be an object, not {text.quoted(candidate)}'
-                )
+                raise ValueError(f'it must be an object, not {text.quoted(candidate)}')
             run = data.runs.add(is_default=bool(candidate.get('is_default')))
             if kind == reading.TILE:
                 sizes = run.op_config.tile_size_config
@@ -171,7 +169,7 @@ def _check_numbers(name: str, numbers: object, kind: str) -> None:
         type(n) is int and 0 <= n <= highest for n in numbers
     ):
         raise ValueError(
-            f'{name} should be a list of whole numbers, not {text.quoted(numbers)}'
+            f'{name} must be a list of whole numbers, not {text.quoted(numbers)}'
         )
 
 
@@ -179,6 +177,6 @@ def _node_number(number: str) -> int:
     """Returns the number of a node, of which JSON has the digits."""
     if not (isinstance(number, str) and number.isascii() and number.isdigit()):
         raise ValueError(
-            f'a node should be a number in quotes, not {text.quoted(number)}'
+            f'a node must be a number in quotes, not {text.quoted(number)}'
         )
     return int(number)

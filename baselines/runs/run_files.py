@@ -228,11 +228,11 @@ def _checked_args(info: object) -> text.JsonObject:
     kwargs, configs = args.get('model_kwargs_json', ''), args.get('configs', 10)
     if not isinstance(kwargs, str):
         raise ValueError(
-            f'args.model_kwargs_json should be text, not {text.quoted(kwargs)}'
+            f'args.model_kwargs_json must be text, not {text.quoted(kwargs)}'
         )
     if type(configs) is not int or configs < 1:  # True is an int as well
         raise ValueError(
-            f'args.configs should be a positive number, not {text.printable(configs)}'
+            f'args.configs must be a positive number, not {text.printable(configs)}'
         )
     return args
 
@@ -256,14 +256,13 @@ def _check_numbers(info: text.JsonObject) -> None:
     pairs = [[a, b] for a in (0, 0.5, 1) for b in (0, 0.5, 1) if formula or a or b]
     if weights is not None and weights not in pairs:
         raise ValueError(
-            'member_weights should be two of 0, 0.5 and 1, '
-            f'not {text.printable(weights)}'
+            f'member_weights must be two of 0, 0.5 and 1, not {text.printable(weights)}'
         )
     most = info.get('most_multiply_adds', 0)
-    # Not `untrusted.is_number`: it may be beyond 2^53.
+    # It may be beyond 2^53, up to which floats hold every integer.
     if most is not None and not (type(most) in (int, float) and 0 <= most < math.inf):
         raise ValueError(
-            'most_multiply_adds should be a number of at least 0, '
+            'most_multiply_adds must be a number of at least 0, '
             f'not {text.printable(most)}'
         )
 

@@ -29,7 +29,7 @@ def main() -> int:
     if name == '--version':
         version = baselines.version('tpugraphs') or 'is not installed: a checkout'
         return exits.run_guarded(lambda: print(f'tpugraphs {version}'))
-    if name == 'collect':  # a command of versions before 0.5
+    if name == 'collect':  # a command up to 0.4.0
         line = extensions.in_laboratory('tpugraphs collect', 'collect')
         print(f'error: {line}', file=sys.stderr)
         return 2

@@ -246,7 +246,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
             record, node_config_feat=rows, config_runtime=runtimes
         )
     raise ValueError(
-        f'record should be a TileRecord or LayoutRecord, not {type(record).__name__}'
+        f'record must be a TileRecord or LayoutRecord, not {type(record).__name__}'
     )
 
 
@@ -259,5 +259,5 @@ def _rows_of(configs: object, shape: str) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ValueError(f'configs is no array of numbers: {error}') from None
     if rows.ndim != shape.count(',') + 1 or not len(rows):
-        raise ValueError(f'configs should have shape {shape}, not {list(rows.shape)}')
+        raise ValueError(f'configs must have shape {shape}, not {list(rows.shape)}')
     return rows.astype(np.float32)

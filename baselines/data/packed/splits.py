@@ -429,7 +429,7 @@ def _list_split(
     of_task = [c for c in collections.COLLECTIONS if c.task == kind.collection]
     meant = [c for c in of_task if parent.endswith(c.subfolder)]
     advice = (
-        f'it should hold one .npz file per {kind.noun}. Point --data_root at the '
+        f'it must hold one .npz file per {kind.noun}. Point --data_root at the '
         'folder of train, valid and test; or get the published files: `tpugraphs '
         f'download --collection {meant[0].name if meant else "all"}`; or try '
         '--sample_data'
