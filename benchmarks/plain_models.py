@@ -135,7 +135,7 @@ def layout_scores(model: tf.keras.Model, graph: tfgnn.GraphTensor, num_configs):
     rows, cols = tf.concat([v, u, node], 0), tf.concat([u, v, node], 0)
     degree = tf.math.unsorted_segment_sum(tf.ones(tf.shape(rows)), rows, n)
     scale = tf.reshape(tf.math.rsqrt(degree), [-1, 1, 1])
-    embedding = tf.gather(table, ops['op'])
+    embedding = tf.gather(table, tf.cast(ops['op'], tf.int32))
     x = mlp(tf.concat([c, on_all(ops['feats']), on_all(embedding)], -1))
     while weights:
         z = tf.gather(scale * tf.concat([c, x], -1), cols)
