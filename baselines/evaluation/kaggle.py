@@ -151,7 +151,7 @@ def check_ids(predicted: Collection[str], template: Container[str]) -> None:
     if unknown:
         raise ValueError(
             f'{len(unknown)} of {len(predicted)} predicted IDs are not in the template'
-            f': {text.list_names(unknown, 3)}; it is of another data set or split'
+            f': {text.list_names(unknown, 3)}; they are of other data or another split'
         )
 
 

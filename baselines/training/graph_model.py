@@ -72,7 +72,8 @@ class GraphModel:
             graphs = text.count(data.batch, f'training {data.stores["train"].noun}')
             print(
                 f'note: only {graphs} with at least {config.configs} configurations,\n'
-                f'fewer than --batch={config.batch}'
+                f'fewer than --batch={config.batch}; '
+                f'training on batches of {data.batch}'
             )
         self._devices.divide_batch(data.batch)  # refuses a size that cannot be divided
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)

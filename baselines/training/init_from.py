@@ -50,7 +50,7 @@ def read_start(
     for name in [name for name in _ALIKE if name in settings]:
         stored, value = run.args.get(name, defaults[name]), settings[name]
         if _select_comparable(name, stored) != _select_comparable(name, value):
-            raise ValueError(f'{where} has --{name}={stored}, not {value}')
+            raise ValueError(f'{where} has --{name}={stored}, not {value}; pass it')
     # A run can be saved with trees and without a graph model.
     if not run.has_weights:
         raise ValueError(f'{where} has {registry.TREES} alone, and no weights')
