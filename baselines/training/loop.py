@@ -51,10 +51,7 @@ class Validator:
         self._data = data
         self._loss = loss
         store, chosen = data.stores['valid'], data.validated
-        self._labels = [
-            data.task.labels(store, graph)[configs]
-            for graph, configs in enumerate(chosen)
-        ]
+        self._labels = [store.labels(n)[configs] for n, configs in enumerate(chosen)]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
         differ = [data.has_choice(n, configs) for n, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)

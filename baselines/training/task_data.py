@@ -146,8 +146,8 @@ class TaskData(abc.ABC):
 
     def compute_weights(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
-        ids = self.stores['train'].graph_ids
-        names = [families.find_family(self.task.program_of(ids[n])) for n in graphs]
+        programs = self.stores['train'].programs
+        names = [families.find_family(programs[graph]) for graph in graphs]
         return families.compute_weights(names, self.settings.family_temperature)
 
     def _make_table(self) -> tile_table.TileTable | None:
@@ -250,7 +250,7 @@ class TaskData(abc.ABC):
     def has_choice(self, graph: int, configs: np.ndarray) -> bool:
         """Returns whether configurations of a validation graph differ in features."""
         store = self.stores['valid']
-        rows = self.task.configurations(store, graph)
+        rows = store.configurations(graph)
         if rows is None:
             rows = store.part('config_feat', graph)
         return bool((rows[configs] != rows[configs][:1]).any())

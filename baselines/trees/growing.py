@@ -123,7 +123,7 @@ def draw_rows(
     trees_lib.round_columns(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
     for graph, drawn in zip(graphs, configs, strict=True):
-        labels = task.labels(store, graph)[drawn]
+        labels = store.labels(graph)[drawn]
         targets.append(ensembles.normal_scores(labels))
         if task.judged_by == 'opa':
             logs = np.log(labels)

@@ -135,6 +135,10 @@ class LayoutStore(splits.PackedSplit):
         """int64 [G]: how many different configurations each graph has."""
         return np.diff(self.group_offsets)
 
+    def configurations(self, graph: int) -> np.ndarray:
+        """Returns the group of each configuration of a graph, int32 [c]."""
+        return self.part('config_group', graph)
+
     def with_configurations(self, chosen: Sequence[np.ndarray]) -> 'LayoutStore':
         """Returns the split with only the chosen configurations, to be scored.
 

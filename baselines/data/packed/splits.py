@@ -275,6 +275,22 @@ class PackedSplit:
         """Returns the rows of a graph in column `name`, as a view; see `rows`."""
         return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
 
+    def labels(self, graph: int) -> np.ndarray:
+        """Returns the measured runtimes of a graph, int64 [c] nanoseconds."""
+        return self.part('config_runtime', graph)
+
+    def default_of(self, graph: int) -> int | None:
+        """Returns the compiler's own configuration of a graph; None: not known."""
+        return None
+
+    def configurations(self, graph: int) -> np.ndarray | None:
+        """Numbers the different configurations of a graph.
+
+        Returns:
+            int [c], equal for equal ones; None where that is not known.
+        """
+        return None
+
     def with_opcodes_below(self: SplitType, count: int) -> SplitType:
         """Returns the split with opcodes >= `count` replaced by the unknown opcode."""
         if self.max_opcode.max() < count:
@@ -322,6 +338,11 @@ class PackedSplit:
             'node_feat_extra': extra if len(extra) else None,
             **parts,
         }
+
+    @property
+    def programs(self) -> list[str]:
+        """The name of each graph's program."""
+        return self.graph_ids
 
     @property
     def collection_of(self) -> np.ndarray:

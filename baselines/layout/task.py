@@ -99,22 +99,12 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> np.ndarray:
         return np.array([estimate.count_multiply_adds(store, int(n)) for n in numbers])
 
-    def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
-        """Returns runtimes in nanoseconds, int64."""
-        return store.part('config_runtime', number)
-
     def drawable(
         self, store: layout_store.LayoutStore, settings: config_lib.LayoutConfig
     ) -> np.ndarray:
         """Counts the different layouts of each program, up to --max_configs."""
         most = settings.max_configs
         return store.group_counts if most < 0 else np.minimum(store.group_counts, most)
-
-    def configurations(
-        self, store: layout_store.LayoutStore, number: int
-    ) -> np.ndarray:
-        """Numbers the different layouts of a program."""
-        return store.part('config_group', number)
 
 
 TASK = Layout()
