@@ -175,7 +175,3 @@ class Task(abc.ABC, Generic[_Split]):
             float64 [graphs]; 0 where no model begins with the estimates.
         """
         return np.zeros(len(numbers))
-
-    @abc.abstractmethod
-    def drawable(self, store: _Split, settings: Any) -> np.ndarray:
-        """Counts the configurations that a training draws: int64 [graphs]."""

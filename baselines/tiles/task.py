@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from baselines import config as config_lib
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
@@ -88,12 +87,6 @@ class Tile(protocol.Task[tile_store.TileStore]):
         for number in range(len(store)) if numbers is None else numbers:
             first, end = store.config_offsets[number : number + 2]
             yield table.rows(np.arange(first, end))[:, time]
-
-    def drawable(
-        self, store: tile_store.TileStore, settings: config_lib.TileConfig
-    ) -> np.ndarray:
-        """Counts all configurations of each kernel."""
-        return store.config_counts
 
 
 TASK = Tile()

@@ -84,7 +84,7 @@ class TaskData(abc.ABC):
         self.task: lookup.AnyTask = lookup.TASKS[settings.collection.task]
         self.settings, self.stores = settings, stores
         train = stores['train']
-        self.drawable = self.task.drawable(train, settings)
+        self.drawable = _count_drawable(train, settings)
         # A step draws different configurations, so graphs with fewer are left out.
         self.chosen = np.flatnonzero(self.drawable >= settings.configs)
         if settings.model == registry.TREES:
@@ -412,7 +412,7 @@ def fit_recipe(
                     f'--columns={",".join(added)}'
                 )
     # With the recipe's number most graphs would not be trained on at all.
-    drawable = lookup.TASKS[settings.collection.task].drawable(train, settings)
+    drawable = _count_drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:
         changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))
         print(
@@ -420,3 +420,15 @@ def fit_recipe(
             f'configurations to draw; drawing --configs={changes["configs"]}'
         )
     return dataclasses.replace(settings, **changes)
+
+
+def _count_drawable(
+    train: splits.PackedSplit, settings: config_lib.AnyConfig
+) -> np.ndarray:
+    """Counts the configurations of each graph to draw from, int64 [graphs].
+
+    They are its different ones, up to --max_configs of layouts.
+    """
+    if isinstance(settings, config_lib.LayoutConfig) and settings.max_configs >= 0:
+        return np.minimum(train.group_counts, settings.max_configs)
+    return train.group_counts

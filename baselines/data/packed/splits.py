@@ -354,6 +354,11 @@ class PackedSplit:
         """int64 [G]: how many configurations each graph has."""
         return np.diff(self.config_offsets)
 
+    @property
+    def group_counts(self) -> np.ndarray:
+        """int64 [G]: how many configurations of each graph differ, as far as known."""
+        return self.config_counts
+
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
