@@ -176,6 +176,7 @@ class Steps:
         """Updates the moving averages of the weights after a step."""
         step = tf.cast(self.optimizer.iterations, tf.float32)
         # Early averages are over few steps, so the first weights count less in them.
+        # As in tf.train.ExponentialMovingAverage: (1 + n) / (10 + n), n = step - 1.
         share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))
         devices_lib.update_variables(
             lambda average, v, share: average.assign_add(share * (v - average)),
@@ -214,6 +215,7 @@ def make_learning_rate(
         return settings.lr
     return tf.keras.optimizers.schedules.CosineDecay(
         initial_learning_rate=0.0 if warm else settings.lr,
+        # At least 1: the schedule divides by it.
         decay_steps=max(total_steps - warm, 1) if falls else 1,
         alpha=0.0 if falls else 1.0,  # where it ends, as a share of lr
         warmup_target=settings.lr if warm else None,

@@ -174,6 +174,7 @@ class TaskData(abc.ABC):
 
     def make_signature(self) -> dict[str, 'tf.TensorSpec']:
         """Returns the types of packed steps, of any number of graphs."""
+        # One step with graph 0 and its configuration 0: types and ranks are the same.
         graph = np.zeros([1, 1], np.int64)
         return tiles.graphs.make_signature(self.pack(graph, graph[..., np.newaxis]))
 
@@ -230,6 +231,7 @@ class TaskData(abc.ABC):
 
     def make_epoch_rng(self, epoch: int) -> np.random.Generator:
         """Makes the random generator of an epoch."""
+        # Of both, so that a resumed training draws what it would have drawn.
         return np.random.default_rng([self.settings.seed, epoch])
 
     @functools.cached_property
@@ -266,6 +268,7 @@ class TaskData(abc.ABC):
         correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
         tau = None
         if self.task.judged_by == 'kendall_tau':
+            # NaN, where all scores are equal, counts as 0.
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
             # Collections have equal weights, whatever their numbers of programs.
             collection = self.stores['valid'].collection_of[: len(taus)]
@@ -346,7 +349,7 @@ class LayoutData(TaskData):
             configs = self._sampler.draw_configs(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
             kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
-            yield tuple(x[np.newaxis] for x in (programs, configs, kept))
+            yield tuple(x[np.newaxis] for x in (programs, configs, kept))  # one step
 
     def _describe_graphs(self) -> str:
         collection = ':'.join(self.settings.collection.flags.values())

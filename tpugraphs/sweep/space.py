@@ -203,7 +203,7 @@ def _check_value(config_class: type, name: str, value: Any) -> Any:
     if name.startswith(f'{_KWARGS}.'):
         if type(value) not in (int, float, bool, str):
             raise ValueError(
-                f'{name} must be a number, text, true or false, not {value!r}'
+                f'{name} must be number, text, true or false, not {text.quoted(value)}'
             )
         return value
     settings = settings_lib.convert_types(config_class, {name: value})

@@ -70,6 +70,7 @@ def open_or_build(
     with _explain_errors(cache_dir, source):
         os.makedirs(cache_dir, exist_ok=True)
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
+            # The process that held the lock may have built it.
             packed = _open(final)
             if packed:
                 return packed
@@ -114,7 +115,7 @@ def _lock(path: str, label: str) -> Iterator[None]:
             files.warn_without_locks(path)
         yield
     finally:
-        os.close(handle)
+        os.close(handle)  # releases the lock
 
 
 @contextlib.contextmanager
