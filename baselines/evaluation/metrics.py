@@ -29,7 +29,7 @@ _FEW_SCORES = 512  # of which SciPy takes longer for Kendall's tau
 
 
 def rank_without_ties(scores: ArrayLike) -> np.ndarray:
-    """Returns int64 [c]: the place of each configuration in `best_first`, from 0.
+    """Returns int64 [c]: the place of each configuration from the best, 0.
 
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.

@@ -143,6 +143,7 @@ class Scorer:
             return self._learned(store, graphs, numbers)
         formula = zip(self.task.estimates(store, numbers[unlike]))
         learned = self._learned(store, graphs, numbers[~unlike])
+        # Both come in the order of their graphs, so the next one is this graph's.
         return (next(formula if each else learned) for each in unlike)
 
     def scores(
@@ -295,7 +296,7 @@ def make_model(
     A model whose constructor takes `scaling` is given the normaliser, to undo it.
 
     Args:
-        model_class: from `registry.model_class`.
+        model_class: from `registry.find_model_class`.
         kwargs: its options.
         num_configs: configurations of a graph in a training step.
 

@@ -78,7 +78,7 @@ class Devices:
         return shares
 
     def find_row(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the row of a step of the current replica in the arrays of `share`."""
+        """Returns the current replica's row of a step in the arrays of `take_share`."""
         # A step has a row for each replica of this process, numbered from `_first`.
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first

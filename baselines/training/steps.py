@@ -88,13 +88,13 @@ class Steps:
         return loss, correct, total
 
     def get_state(self) -> list[np.ndarray]:
-        """Returns everything that a step changes, for `restore`."""
+        """Returns everything that a step changes, for `restore_state`."""
         averages = [average.numpy() for average in self._averages]
         return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
     def restore_state(self, state: list[np.ndarray]) -> None:
         """Puts back a state from `get_state`; raises ValueError for another model's."""
-        # The flat list of `state`: weights, then Adam's moments, then averages.
+        # The flat list of `get_state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
         averages = state[moments:]

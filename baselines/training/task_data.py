@@ -1,7 +1,7 @@
 """The data of a training: draws and packs its steps, and validation lists.
 
 data = open_data(settings)
-for drawn in data.draws(epoch=0):
+for drawn in data.draw_steps(epoch=0):
     packed = data.pack(*drawn)
 """
 

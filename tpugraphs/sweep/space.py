@@ -129,6 +129,7 @@ def parse_space(
     content = {name: value for name, value in content.items() if name not in given}
     for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
+    # `content` is stored in the study, and entries are taken out of this one.
     entries = copy.deepcopy(content)
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):

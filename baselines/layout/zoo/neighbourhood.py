@@ -171,7 +171,7 @@ class NeighbourhoodModel(tf.keras.Model):
         for number in range(len(self._layers)):
             x = self._pass(number, x, part)
         x = kernels.dropout(x, self._dropout, training)
-        # The head is linear, so it may come before the mean, which takes 1 channel then.
+        # The head is linear, so it may come before the mean, which then has 1 channel.
         return part.means(self._head(x))[:, :, 0]
 
     def _node_inputs(
