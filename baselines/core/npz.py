@@ -273,7 +273,7 @@ def _read_header(
     """
     version = np.lib.format.read_magic(member)
     if version not in _HEADER_LENGTHS:
-        raise ValueError(f'npy version {version} is not known')
+        raise ValueError(f'the npy version must be (1, 0) or (2, 0), not {version}')
     length = member.read(_HEADER_LENGTHS[version])
     text_of_header = member.read(int.from_bytes(length, 'little'))
     shape, fortran, dtype = _parse_header(version[0], length + text_of_header)
@@ -302,7 +302,7 @@ def _parse_header(
     except Exception as error:  # of Python's parser, which NumPy lets through
         raise ValueError(f'an npy header is damaged: {text.one_line(error)}') from None
     if not all(type(length) is int and length >= 0 for length in shape):
-        raise ValueError(f'an npy header claims the shape {shape}')
+        raise ValueError(f'an npy header has shape {shape}: lengths must be >= 0')
     return shape, fortran, dtype
 
 
@@ -378,6 +378,6 @@ def _convert_array(key: str, array: np.ndarray, dtype: type | None) -> np.ndarra
         place = ', '.join(f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
         raise untrusted.FieldError(
             f'{key} has {text.count(len(bad), "NaN or infinite value")}, the first in '
-            f'{place}'
+            f'{place}; all must be finite'
         )
     return array

@@ -193,7 +193,7 @@ class Unfinished:
         if longest is None and shorter is not None and flags:
             raise exits.UsageError(
                 f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '
-                f'by which {" ".join(flags)} shapes every step; drop --resume'
+                f'by which {" ".join(flags)} shapes every step; to start over, drop it'
             )
         return longest
 
@@ -231,7 +231,7 @@ class Unfinished:
             if os.path.exists(self._path):
                 print('note: starting over; --resume continues the interrupted run')
         elif not self._resumes:
-            print(f'note: --resume: no such run in {self._folder}; starting over')
+            print(f'note: no run of these settings in {self._folder}; starting over')
         else:
             self._keeps = True
             print(f'resuming after epoch {self._state.epochs_done}')

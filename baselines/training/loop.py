@@ -243,9 +243,11 @@ class Trainer:
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
-                    graphs = np.unique(drawn[0])
-                    with text.locate_errors('the loss is not finite'):
-                        list(self.scorer.scores(data.graphs['train'], graphs))
+                    for graph in np.unique(drawn[0]):
+                        nodes = np.diff(data.stores['train'].node_offsets)[graph]
+                        where = f'the loss is not finite: a graph of {nodes:,} nodes'
+                        with text.locate_errors(where):
+                            list(self.scorer.scores(data.graphs['train'], graph[None]))
                     raise
                 loss, correct, total = added.tolist()
                 done += count
