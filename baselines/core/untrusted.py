@@ -19,7 +19,7 @@ import os
 import stat
 import struct
 import tokenize
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 import zipfile
 import zlib
 
@@ -121,24 +121,6 @@ def loads(content: bytes | str, finite: bool = True) -> Any:
         return decoder.decode(content)
     except RecursionError:
         raise ValueError('nested too deeply') from None
-
-
-class Limits(NamedTuple):
-    """The most that JSON may hold: a value takes 8 to 250 bytes of memory."""
-
-    bytes: int
-    containers: int  # lists and objects
-    values: int
-
-
-def check_size(content: bytes, limits: Limits) -> None:
-    """Raises ValueError for JSON that holds more than `limits`; before it is parsed."""
-    if len(content) > limits.bytes:
-        raise ValueError(f'it unpacks to more than {limits.bytes} bytes')
-    # Brackets and commas in strings count, too, so these are upper bounds.
-    containers = content.count(b'[') + content.count(b'{')
-    if containers > limits.containers or content.count(b',') > limits.values:
-        raise ValueError('it holds more values than any run has')
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import tqdm
 
 from baselines import config
 from baselines.core import arrays
+from baselines.core import phases
 from baselines.core import text
 from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
@@ -21,6 +22,7 @@ from baselines.training import progress
 from baselines.training import steps as steps_lib
 from baselines.training import task_data
 
+_LONG = 10.0  # seconds after which a terminal shows a bar
 _IGNORES = (
     '{} gives all configurations of a graph the same score after an epoch: its '
     'scores do not depend on the features of configurations'
@@ -64,7 +66,8 @@ class Validator:
         """Measures the model with its current weights."""
         if not self._labels:
             return _UNMEASURED
-        scored = progress.make_bar('validating', len(self._labels), self._score())
+        count, noun = len(self._labels), self._data.stores['valid'].noun
+        scored = phases.each(self._score(), 'validating', count, noun, _LONG)
         pairs = list(zip(scored, self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
             arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
@@ -234,7 +237,7 @@ class Trainer:
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         title = f'epoch {epoch + 1}/{self._settings.epochs}'
-        with progress.make_bar(title, data.steps_per_epoch) as bar:
+        with phases.Phase(title, data.steps_per_epoch, 'step', delay=_LONG) as phase:
             for drawn in data.draw_steps(epoch):
                 count = len(drawn[0])
                 packed = data.pack(*self._devices.take_share(*drawn))
@@ -253,5 +256,7 @@ class Trainer:
                 loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None
-                progress.show_step(bar, count, loss / done, opa)
+                means = map(progress.show_value, (loss / done, opa))
+                phase.remark('loss {}, OPA {}'.format(*means))
+                phase.update(count)
         return loss / done, opa

@@ -76,13 +76,15 @@ class TaskData(abc.ABC):
 
     has_prior = False
     label_scale = 1.0
-    patience_steps = 0
     measured_on = ''
     start: run_files.RunFile | None = None
 
     def __init__(self, settings: Any, stores: Mapping[str, splits.PackedSplit]):
         self.task: lookup.AnyTask = lookup.TASKS[settings.collection.task]
         self.settings, self.stores = settings, stores
+        # Neither is a setting of layouts.
+        self.patience_steps: int = getattr(settings, 'early_stop_steps', 0)
+        sets = getattr(settings, 'column_sets', [])
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
         # A step draws different configurations, so graphs with fewer are left out.
@@ -105,7 +107,9 @@ class TaskData(abc.ABC):
             # Weights mean something only for the scaling that they were trained with.
             self.normalizer, self.num_ops = scaling
         else:
-            self._read = self._make_table()  # whose rows the graphs read again
+            if sets:  # the graphs read its rows again
+                tiles_of_train = cast(tile_store.TileStore, train)
+                self._read = tile_table.TileTable(tiles_of_train, sets)
             fit = normalizer_lib.Normalizer.fit
             self.normalizer = fit(train, self.chosen, self._read)
 
@@ -149,10 +153,6 @@ class TaskData(abc.ABC):
         ids = self.stores['train'].graph_ids
         names = [families.find_family(self.task.program_of(ids[n])) for n in graphs]
         return families.compute_weights(names, self.settings.family_temperature)
-
-    def _make_table(self) -> tile_table.TileTable | None:
-        """Returns the table of the train split's tiles that the settings ask for."""
-        return None
 
     @property
     @abc.abstractmethod
@@ -280,17 +280,6 @@ class TaskData(abc.ABC):
 
 class TileData(TaskData):
     """Kernels, `configs` configurations of each in a step."""
-
-    def __init__(
-        self, settings: config_lib.TileConfig, stores: Mapping[str, splits.PackedSplit]
-    ):
-        self.patience_steps = settings.early_stop_steps
-        super().__init__(settings, stores)
-
-    def _make_table(self) -> tile_table.TileTable | None:
-        sets = self.settings.column_sets
-        train = cast(tile_store.TileStore, self.stores['train'])
-        return tile_table.TileTable(train, sets) if sets else None
 
     @property
     def steps_per_epoch(self) -> int:
