@@ -6,8 +6,6 @@ Workers share nothing with this process but a folder that all of them see.  A wo
 leaves each result there as soon as it has it.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 import contextlib

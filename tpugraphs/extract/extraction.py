@@ -1,7 +1,5 @@
 """Runs `tpugraphs extract`: writes npz files of raw files, and a summary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 import contextlib
 import dataclasses
