@@ -134,6 +134,7 @@ class Fields:
         if parent.endswith('[]'):
             lists = Ragged.from_rows([getattr(m, field) for m in ms] for ms in messages)
         else:
+            # A slice makes a list in one call.
             lists = Ragged.from_rows(getattr(m, field)[:] for m in messages)
         return lists.spread_rows(len(self.messages), rows)
 

@@ -89,7 +89,8 @@ def _open_collection(
         _check_validation_runtimes(stores['valid'])
     if settings.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
-            f'--test_mode=metrics: all runtimes in {test.source} are 0; drop the flag'
+            f'--test_mode=metrics: all runtimes in {test.source} are 0, as in the '
+            'published test files; use --test_mode=predictions'
         )
     return stores
 
@@ -117,5 +118,5 @@ def _check_validation_runtimes(store: splits.PackedSplit) -> None:
     if len(zeros):
         graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
         raise ValueError(
-            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0; remove it'
+            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0: leave it out'
         )

@@ -244,7 +244,7 @@ def _normalizer() -> bytes:
 def _read_normalizer(path: str) -> None:
     stored = untrusted.loads(pathlib.Path(path).read_bytes())
     found = normalizer_lib.Normalizer.from_json(stored)
-    columns = np.zeros((2, len(found.node_used)), np.float32)
+    columns = np.zeros((2, len(found.used['node'])), np.float32)
     assert np.isfinite(found.nodes(columns)).all()
 
 

@@ -107,7 +107,7 @@ class LayoutStore(splits.PackedSplit):
         if not isinstance(record, EncodedProgram):  # in memory
             record = record.checked()
             features = record.node_config_feat
-            parts = -(-len(features) // _AT_ONCE)
+            parts = -(-len(features) // _AT_ONCE)  # rounded up
             record = _encode(record, np.array_split(features, parts))
         configs = record.configs
         arrays = {
@@ -126,7 +126,7 @@ class LayoutStore(splits.PackedSplit):
             # Every vector of the dictionary is in some row, so this is exact.
             **packer.extremes(record, configs.vectors),
         )
-        padding = -configs.codes.nbytes % _ALIGNMENT
+        padding = -configs.codes.nbytes % _ALIGNMENT  # to the next multiple
         writer.append(config_codes=np.zeros(padding, np.uint8))
         return {**arrays, 'config_codes': configs.codes}
 

@@ -461,6 +461,7 @@ def _list_split(
         '--sample_data'
     )
     for collection in meant:
+        # Without '/<subfolder>': what --data_root was.
         root = parent[: len(parent) - len(collection.subfolder) - 1]
         for other in of_task:
             # --data_root is another collection's folder.
@@ -482,6 +483,7 @@ def _list_split(
         path = os.path.join(split_dir, name)
         # A folder or a link to nothing is listed: reading it will say so.
         state = os.stat(path) if os.path.exists(path) else os.lstat(path)
+        # The last one changes even where a copy keeps the others.
         listing.append((name, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
