@@ -5,8 +5,6 @@ results = compete(options)
 print(results.score)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import contextlib
 import dataclasses

@@ -195,6 +195,7 @@ def write_arrays(
     save(content, **arrays)
     if streamed:
         with zipfile.ZipFile(content, 'a', zipfile.ZIP_DEFLATED) as archive:
+            # Its size, not known yet, may be above 4 GiB.
             with archive.open(f'{streamed.key}.npy', 'w', force_zip64=True) as member:
                 header = {
                     'descr': np.lib.format.dtype_to_descr(streamed.dtype),
@@ -239,14 +240,17 @@ def _unpack_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | N
         `zipfile` and its errors.
     """
     sizes = info.file_size, info.compress_size
+    # Flags are for encryption, for sizes after the content, and for names in UTF-8.
     is_plain = info.compress_type == zipfile.ZIP_DEFLATED and not info.flag_bits
     if archive.fp is None or not is_plain or not 0 < min(sizes) <= max(sizes) <= _SMALL:
         return None
     try:
         archive.fp.seek(info.header_offset)
         lengths = _MEMBER_HEADER.unpack(archive.fp.read(_MEMBER_HEADER.size))
+        # Those of the member's own header, which may differ from the directory's.
         archive.fp.seek(sum(lengths), io.SEEK_CUR)
         packed = archive.fp.read(info.compress_size)
+        # Negative: without a header of zlib's.  It unpacks no more than was claimed.
         content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, info.file_size)
     except (struct.error, zlib.error):
         return None
@@ -273,10 +277,11 @@ def _read_header(
     """
     version = np.lib.format.read_magic(member)
     if version not in _HEADER_LENGTHS:
-        raise ValueError(f'npy version {version} is not known')
+        raise ValueError(f'the npy version must be (1, 0) or (2, 0), not {version}')
     length = member.read(_HEADER_LENGTHS[version])
     text_of_header = member.read(int.from_bytes(length, 'little'))
     shape, fortran, dtype = _parse_header(version[0], length + text_of_header)
+    # Unpickling could run any code.
     if dtype.hasobject:
         raise untrusted.FieldError(
             f'{key} holds pickled Python objects, which are never loaded; save it as '
@@ -302,7 +307,7 @@ def _parse_header(
     except Exception as error:  # of Python's parser, which NumPy lets through
         raise ValueError(f'an npy header is damaged: {text.one_line(error)}') from None
     if not all(type(length) is int and length >= 0 for length in shape):
-        raise ValueError(f'an npy header claims the shape {shape}')
+        raise ValueError(f'an npy header has shape {shape}: lengths must be >= 0')
     return shape, fortran, dtype
 
 
@@ -371,13 +376,13 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
 def _convert_array(key: str, array: np.ndarray, dtype: type | None) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None and dtype != array.dtype:
-        with np.errstate(over='ignore'):
+        with np.errstate(over='ignore'):  # what overflows is infinite
             array = array.astype(dtype, order='C', copy=False)
     if array.dtype.kind == 'f' and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))
         place = ', '.join(f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
         raise untrusted.FieldError(
             f'{key} has {text.count(len(bad), "NaN or infinite value")}, the first in '
-            f'{place}'
+            f'{place}; all must be finite'
         )
     return array

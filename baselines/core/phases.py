@@ -84,18 +84,20 @@ class Phase:
             self._log(logging.INFO, progress)
 
     def remark(self, remark: str) -> None:
-        """Sets the text shown after the numbers."""
+        """Sets the text shown after the numbers, by the next update."""
         self._remark = f', {remark}'
-        self._bar.set_postfix_str(remark)
+        self._bar.set_postfix_str(remark, refresh=False)
 
     def _log(self, level: int, message: str) -> None:
         if self._is_logged and level >= self._least_level:
             logger().log(level, '%s: %s', self._title, message)
 
 
-def each(items: Iterable[_Item], title: str, total: int, unit: str) -> Iterator[_Item]:
+def each(
+    items: Iterable[_Item], title: str, total: int, unit: str, delay: float = 0
+) -> Iterator[_Item]:
     """Yields items, and shows how many were taken; see `Phase`."""
-    with Phase(title, total, unit) as phase:
+    with Phase(title, total, unit, delay=delay) as phase:
         for item in items:
             yield item
             phase.update()

@@ -19,7 +19,7 @@ import os
 import stat
 import struct
 import tokenize
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 import zipfile
 import zlib
 
@@ -66,15 +66,16 @@ def open_regular(path: str, max_bytes: int | None = None) -> BinaryIO:
         OSError: it cannot be read.
     """
     try:
-        # Opening does not wait for the other end of a pipe.
+        # Neither waits for the other end of a pipe nor takes over a terminal.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        if error.errno == errno.ENXIO:
+        if error.errno == errno.ENXIO:  # a socket
             raise ValueError(f'{path}: not a regular file') from None
         if os.path.islink(path) and error.errno in (errno.ENOENT, errno.ELOOP):
             raise ValueError(f'{path}: a link to a file that is not there') from None
         raise
     try:
+        # Of what is open: by now the name may be another file's.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f'{path}: not a regular file')
@@ -114,29 +115,12 @@ def loads(content: bytes | str, finite: bool = True) -> Any:
             deeply.
     """
     if isinstance(content, bytes):
-        content = content.decode(json.detect_encoding(content))
+        content = content.decode(json.detect_encoding(content))  # as in json.loads
     decoder = _DECODER if finite else _LENIENT
     try:
         return decoder.decode(content)
     except RecursionError:
         raise ValueError('nested too deeply') from None
-
-
-class Limits(NamedTuple):
-    """The most that JSON may hold: a value takes 8 to 250 bytes of memory."""
-
-    bytes: int
-    containers: int  # lists and objects
-    values: int
-
-
-def check_size(content: bytes, limits: Limits) -> None:
-    """Raises ValueError for JSON that holds more than `limits`; before it is parsed."""
-    if len(content) > limits.bytes:
-        raise ValueError(f'it unpacks to more than {limits.bytes} bytes')
-    containers = content.count(b'[') + content.count(b'{')
-    if containers > limits.containers or content.count(b',') > limits.values:
-        raise ValueError('it holds more values than any run has')
 
 
 @contextlib.contextmanager
@@ -205,4 +189,4 @@ def check_fields(fields: object, rules: Mapping[str, Rule]) -> None:
 
 def is_int(value: object, least: int = 0) -> bool:
     """Returns whether a value is an integer >= `least` that JSON's readers agree on."""
-    return type(value) is int and least <= value < _MOST_NUMBER
+    return type(value) is int and least <= value < _MOST_NUMBER  # bool is no int here

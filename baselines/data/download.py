@@ -189,6 +189,7 @@ def _download_rest(url: str, out: BinaryIO, note: str) -> None:
             with files.write_atomically(note) as stream:
                 json.dump(version, stream)
             total = version['total']
+        # The rest of the archive, and its files next to it.
         purpose = f'download {url} and unpack it'
         archives.require_room(os.path.dirname(note), 2 * total - out.tell(), purpose)
         title = f'fetching {url.rpartition("/")[2]}'

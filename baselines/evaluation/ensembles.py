@@ -67,6 +67,7 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
     Returns:
         float64 [c]; equal scores share the mean of their ranks.
     """
+    # (rank - 1/2) / c is never 0 or 1, whose quantiles are infinite.
     places = _rank_with_ties(scores) - 0.5
     return scipy.special.ndtri(places / len(places))  # norm.ppf, without its checks
 
@@ -125,7 +126,7 @@ def average(
             is not finite, `by` is unknown, or as in `check_weights`.
     """
     if by not in WAYS:
-        raise ValueError(f'by is {by!r}: it is one of {", ".join(WAYS)}')
+        raise ValueError(f'by must be one of {", ".join(WAYS)}, not {by!r}')
     shares = check_weights(weights, len(members))
     arrays = [np.asarray(scores) for scores in members]
     for scores in arrays:
@@ -224,7 +225,7 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
         raise ValueError('an ensemble needs at least one model')
     weights = np.ones(count) if weights is None else np.asarray(weights, np.float64)
     if weights.shape != (count,):
-        raise ValueError(f'--weights must be {count}, one per run, not {weights.size}')
+        raise ValueError(f'--weights: give {count}, one per run, not {weights.size}')
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(
             f'--weights must be at least 0, and not all 0, not {weights.tolist()}'

@@ -163,7 +163,7 @@ def _read_all(paths: Sequence[str]) -> list[submission.RankingRow]:
         for row in submission.read_predictions(path):
             if row.id in origin:
                 raise ValueError(
-                    f'{row.id} must be in one file, not in {origin[row.id]} and {path}'
+                    f'{row.id} is in {origin[row.id]} and {path}: give one of them'
                 )
             origin[row.id] = path
             rows.append(row)

@@ -96,8 +96,8 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
         needed = min(most, count)
         if len(configs) < needed or max(configs) >= count:
             raise ValueError(
-                f'{path}: {graph_id} must rank {needed} of {count} configurations, not '
-                f'{len(configs)}, up to number {max(configs)}'
+                f'{path}: {graph_id} must rank {needed} of the configurations 0 to '
+                f'{count - 1}, not {len(configs)} of 0 to {max(configs)}'
             )
         scores[graph_id] = np.full(count, len(configs), np.float64)
         scores[graph_id][configs] = np.arange(len(configs))

@@ -103,7 +103,7 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
         ranked = set(configs)
         missing = next(i for i in range(len(configs)) if i not in ranked)
         raise ValueError(
-            f'{row.id}: index {max(configs)} is ranked, so {missing} must be, too'
+            f'{row.id}: all of 0 to {max(configs)} must be ranked, and {missing} is not'
         )
 
 
@@ -232,7 +232,7 @@ def _parse_line(line: str) -> RankingRow:
     indices = fields[1].split(';') if fields[1] else []
     for index in indices:
         if not _INDEX.fullmatch(index):
-            raise ValueError(f'{fields[0]}: {_quote_line(index)} is not an index')
+            raise ValueError(f'{fields[0]}: {_quote_line(index)} must be an index')
     return RankingRow(fields[0], tuple(map(int, indices)))
 
 

@@ -31,14 +31,12 @@ class Normalizer:
     has one row of features; a layout configuration has one per configurable node.
     """
 
-    node_used: np.ndarray  # bool [F], the columns that are kept
-    node_min: np.ndarray  # float32 [F]
-    node_max: np.ndarray  # float32 [F]
-    config_used: np.ndarray  # bool [K]
-    config_min: np.ndarray  # float32 [K]
-    config_max: np.ndarray  # float32 [K]
-    # minima and maxima, float32 each, of the columns of a tile configuration's table
-    # that a model sees; by column set
+    # by part, 'node' and 'config': the columns that are kept, bool [F] and [K]
+    used: dict[str, np.ndarray]
+    # by part: minima and maxima of all columns, float32 [F] and [K] each
+    ranges: dict[str, _Range]
+    # by column set: minima and maxima of the columns of a tile configuration's table
+    # that a model sees, float32 each
     table_ranges: dict[str, _Range] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -58,7 +56,7 @@ class Normalizer:
             ValueError: no kernel is given, or a column's range overflows.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
-        fields: text.JsonObject = {}
+        used, ranges = {}, {}
         for part in _PARTS:
             low, high = (
                 getattr(store, f'{part}_{end}')[rows] for end in ('min', 'max')
@@ -68,6 +66,7 @@ class Normalizer:
             # [graphs, columns] -> [columns].
             low, high = low.min(axis=0), high.max(axis=0)
             with np.errstate(over='ignore'):
+                # The difference of two finite numbers may be infinite in float32.
                 endless = np.flatnonzero(~np.isfinite(high - low))
             if len(endless):
                 raise ValueError(
@@ -75,12 +74,8 @@ class Normalizer:
                     f'from {low[endless[0]]} to {high[endless[0]]}, too far '
                     'for float32'
                 )
-            fields.update(
-                {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
-            )
-        if table is not None:
-            fields['table_ranges'] = table.value_range(graphs)
-        return cls(**fields)
+            used[part], ranges[part] = low != high, (low, high)
+        return cls(used, ranges, {} if table is None else table.value_range(graphs))
 
     @property
     def num_node_features(self) -> int:
@@ -111,10 +106,8 @@ class Normalizer:
 
     def to_json(self) -> text.JsonObject:
         """Returns plain lists for JSON, from which `from_json` restores every bit."""
-        values = {
-            field.name: getattr(self, field.name) for field in dataclasses.fields(self)
-        }
-        for name, (low, high) in values.pop('table_ranges').items():
+        values = {f'{part}_used': self.used[part] for part in _PARTS}
+        for name, (low, high) in {**self.ranges, **self.table_ranges}.items():
             values.update({f'{name}_min': low, f'{name}_max': high})
         return {key: array.tolist() for key, array in values.items()}
 
@@ -123,38 +116,34 @@ class Normalizer:
         """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
             raise ValueError('normalizer: it must be an object with six lists')
-        fields: text.JsonObject = {}
+        used, ranges = {}, {}
         for part in _PARTS:
-            used = _read_values(described, f'{part}_used', bool)
-            low, high = _read_range(described, part, len(used))
+            used[part] = _read_values(described, f'{part}_used', bool)
+            ranges[part] = _read_range(described, part, len(used[part]))
             # A damaged or hostile run file must not make us divide by 0.
-            wrong = np.flatnonzero(used & (low == high))
+            wrong = np.flatnonzero(used[part] & np.equal(*ranges[part]))
             if len(wrong):
                 raise ValueError(
                     f'normalizer: column {wrong[0]} of {part}_used is used, but '
                     'its minimum is its maximum'
                 )
-            fields.update(
-                {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
-            )
         # The keys are <part>_used, and <part or set>_min and _max.
         names = (key.rpartition('_')[0] for key in described)
         sets = dict.fromkeys(name for name in names if name not in _PARTS)
         columns = column_sets.find(sets) if sets else {}
-        fields['table_ranges'] = {
+        of_table = {
             name: _read_range(described, name, len(columns[name].names))
             for name in columns
         }
-        return cls(**fields)
+        return cls(used, ranges, of_table)
 
     @functools.cached_property
     def scales(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """'node' and 'config' -> numbers, minima and ranges of the kept columns."""
         scales = {}
-        for part in _PARTS:
-            used = np.flatnonzero(getattr(self, f'{part}_used'))
-            low = getattr(self, f'{part}_min')[used]
-            scales[part] = used, low, getattr(self, f'{part}_max')[used] - low
+        for part, used in self.used.items():
+            low, high = (end[used] for end in self.ranges[part])
+            scales[part] = np.flatnonzero(used), low, high - low
         return scales
 
     @functools.cached_property
@@ -171,7 +160,7 @@ class Normalizer:
     def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
         """Scales the features of a part, 'node' or 'config'; see `nodes`."""
         features = np.asarray(features)
-        width = len(getattr(self, f'{part}_used'))
+        width = len(self.used[part])
         if features.shape[-1] != width:
             raise ValueError(
                 f'{part}_feat has {text.count(features.shape[-1], "column")}, but the '
@@ -179,6 +168,7 @@ class Normalizer:
                 'kind, or train a model on this one'
             )
         used, low, span = self.scales[part]
+        # `take` copies, so the caller's array stays.
         scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
         scaled -= low
         scaled /= span
@@ -215,6 +205,7 @@ def _read_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray
     """Returns one list of a normaliser's JSON as bool or float32 array."""
     values = described.get(key)
     accepted = bool if kind is bool else (int, float)
+    # In Python true and false are integers, too.
     if not isinstance(values, list) or not all(
         isinstance(value, accepted) and isinstance(value, bool) == (kind is bool)
         for value in values

@@ -9,7 +9,7 @@ from google.protobuf import message
 import numpy as np
 
 from baselines.core import text
-from baselines.hlo import configs
+from baselines.hlo import gather
 from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
@@ -19,7 +19,7 @@ BLOCK_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class LayoutConfigs(configs.Configs):
+class LayoutConfigs(gather.Configs):
     """The usable runs of a program, of k configurable nodes."""
 
     node_config_ids: np.ndarray  # int64 [k], node numbers
@@ -81,9 +81,9 @@ def extract_configs(
         )
     # A usable run that contradicts the module is an error of the whole file.
     for index, run in usable:
-        if measured and configs.time_of(run) <= 0:
+        if measured and gather.time_of(run) <= 0:
             raise ValueError(
-                f'run {index} took {configs.time_of(run)} ns; a usable run takes time'
+                f'run {index} took {gather.time_of(run)} ns; a usable run takes time'
             )
         if not run.module_config.HasField('layout_config'):
             raise ValueError(f'run {index} has no layout configuration')
@@ -99,7 +99,7 @@ def extract_configs(
         vectors=vectors,
         codes=codes,
         dropped=dict(dropped),
-        **configs.timing(usable, 1),
+        **gather.gather_timing(usable, 1),
     )
 
 

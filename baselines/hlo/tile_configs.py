@@ -11,7 +11,6 @@ import numpy as np
 
 from baselines.core import text
 from baselines.hlo import candidates
-from baselines.hlo import configs
 from baselines.hlo import gather
 from baselines.hlo import schema
 
@@ -25,7 +24,7 @@ MAX_CONFIGS = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class TileConfigs(configs.Configs):
+class TileConfigs(gather.Configs):
     """The usable runs of a kernel."""
 
     config_feat: np.ndarray  # float32 [c, 24]
@@ -83,7 +82,7 @@ def extract_configs(
     return TileConfigs(
         config_feat=_columns(lists, pad),
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
-        **configs.timing(usable, _MIN_TIME),
+        **gather.gather_timing(usable, _MIN_TIME),
     )
 
 
@@ -125,7 +124,7 @@ def _usable(
     return [
         (index, run)
         for index, run in enumerate(tuning.runs)
-        if not run.error and (not measured or configs.time_of(run) >= _MIN_TIME)
+        if not run.error and (not measured or gather.time_of(run) >= _MIN_TIME)
     ]
 
 

@@ -105,7 +105,7 @@ class LayoutTable:
         for name in self.names:
             if name not in every:
                 raise ValueError(
-                    f'there is no column {name[:40]!r} for the trees; grow them again'
+                    f'there is no column {name[:40]!r} for the trees: train again'
                 )
         used = np.array([every.index(name) for name in self.names], int)
         # Places of the columns that are sums, and of the others.

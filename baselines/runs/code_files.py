@@ -105,7 +105,7 @@ def _names(code: Sequence[CodeFile]) -> list[str]:
 def check_unchanged(run: run_files.RunFile, code: Sequence[CodeFile]) -> None:
     """Raises ValueError if a run to resume was made with other files than `code`."""
     now = {(file.flag, file.path): file.sha256 for file in code}
-    for stored in _stored(run):
+    for stored in run.code:
         if now.get((stored['flag'], stored['path'])) != stored['sha256']:
             refuse(stored['path'], os.path.join(run.model_dir, stored['copy']))
 
@@ -135,7 +135,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     if not isinstance(models_file, str) or (models_file and not named):
         return
     flag = 'models_file' if named else _OURS
-    stored = [entry for entry in _stored(run) if entry['flag'] == flag]
+    stored = [entry for entry in run.code if entry['flag'] == flag]
     used = [] if named else _ours(model, run.task)
     if models_file:
         used = read(models_file, '')
@@ -158,21 +158,6 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
         if model not in registry.MODELS[run.task]:
             raise ValueError(message)
     text.note(message)
-
-
-def _stored(run: run_files.RunFile) -> list[dict[str, str]]:
-    """Returns the files in a run file, which is untrusted; raises ValueError."""
-    code = run.info.get('code')
-    entries = code.get('files') if isinstance(code, dict) else None
-    if not isinstance(entries, list):  # of the published code, or an older version
-        return []
-    keys = ('flag', 'path', 'sha256', 'copy')
-    for entry in entries:
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(key), str) for key in keys
-        ):
-            raise ValueError(f'{run.file}: code.files is damaged')
-    return entries
 
 
 def _commit() -> str:

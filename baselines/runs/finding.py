@@ -83,26 +83,32 @@ def find(name: str, task: str = '') -> list[str]:
             f'./{ESTIMATE}'
         )
     if name in _shipped():
-        return [_only_run(_shipped()[name].load()())]
-    if name == PRETRAINED:
+        name = _shipped()[name].load()()
+    elif name == PRETRAINED:
         raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
-    if os.path.isdir(path):
-        return [path] if run_files.hash_of(path) else [_only_run(path)]
-    folder, word = os.path.split(name.rstrip('/'))
+    is_folder = os.path.isdir(path)
+    if is_folder and run_files.hash_of(path):
+        return [path]
+    folder, word = (path, '') if is_folder else os.path.split(name.rstrip('/'))
     folders = [files.expand(folder)] if folder else default_folders()
-    model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
-    matches = _match(word, model_dirs, task)
+    model_dirs = _list_dirs(folders)
+    matches = model_dirs if is_folder else _match(word, model_dirs, task)
+    if is_folder and len(matches) > 1:
+        raise ValueError(f"{_ambiguous(path, matches)}; or '{path}/{LATEST}'")
     if matches:
         return matches
-    if folder and word != LATEST and not model_dirs:
-        raise ValueError(f'--dir: there is no directory {path}')
-    if model_dirs and word != LATEST:
-        raise ValueError(
-            f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
-            f'{FORMS}. The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
+    message = no_runs_message(folders, task)
+    if is_folder:
+        message = _renamed_message(path) or message
+    elif model_dirs and word != LATEST:
+        message = (
+            f'no run in {" or ".join(folders)} is called {word!r}; it is {FORMS}. '
+            f'The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
         )
-    raise ValueError(f'--dir: {no_runs_message(folders, task)}')
+    elif folder and word != LATEST:
+        message = f'there is no directory {path}'
+    raise ValueError(f'--dir: {message}')
 
 
 def find_one(name: str, task: str = '') -> str:
@@ -152,8 +158,7 @@ def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFil
 
 def load_dir(model_dir: str) -> run_files.RunFile:
     """Reads the run of a model directory; see `load`."""
-    trees = run_files.trees_path(model_dir)
-    if not run_files.has_weights(model_dir) and not os.path.lexists(trees):
+    if not _holds_model(model_dir):
         raise ValueError(f'--dir: {model_dir} holds no saved model')
     run = run_files.read(model_dir)
     check_weights(run)
@@ -186,8 +191,12 @@ def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
         task: 'tile' or 'layout'; '' for both.
     """
     folders = [files.expand(folder)] if folder else default_folders()
-    model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
-    return [run for run in _read(model_dirs)[0] if task in ('', run.task)]
+    return [run for run in _read(_list_dirs(folders))[0] if task in ('', run.task)]
+
+
+def _list_dirs(folders: Iterable[str]) -> list[str]:
+    """Returns the model directories in some folders."""
+    return [d for folder in folders for d in run_files.list_dirs(folder)]
 
 
 def _read(model_dirs: Sequence[str]) -> tuple[list[run_files.RunFile], list[str]]:
@@ -231,21 +240,15 @@ def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
     return [run.model_dir for run in matches]
 
 
-def _only_run(folder: str) -> str:
-    """Returns the only model directory in a folder; raises ValueError otherwise."""
-    inside = run_files.list_dirs(folder)
-    if len(inside) > 1:
-        raise ValueError(f"{_ambiguous(folder, inside)}; or '{folder}/{LATEST}'")
-    if not inside:
-        message = _renamed_message(folder) or no_runs_message([folder])
-        raise ValueError(f'--dir: {message}')
-    return inside[0]
+def _holds_model(folder: str) -> bool:
+    """Returns whether there is a checkpoint or a file of trees in a folder."""
+    trees = run_files.trees_path(folder)
+    return run_files.has_weights(folder) or os.path.lexists(trees)
 
 
 def _renamed_message(folder: str) -> str:
     """Says how to name a saved model that was renamed; '' for another folder."""
-    trees = run_files.trees_path(folder)
-    if not run_files.has_weights(folder) and not os.path.lexists(trees):
+    if not _holds_model(folder):
         return ''
     parent = os.path.dirname(folder)
     run_hashes = [m[1] for m in map(_RUN_FILE.fullmatch, os.listdir(parent)) if m]

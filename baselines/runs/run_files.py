@@ -26,12 +26,17 @@ if TYPE_CHECKING:
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.
-LIMITS = untrusted.Limits(bytes=64 << 20, containers=1_000_000, values=4_000_000)
+MOST_BYTES = 64 << 20
+# A value takes 8 to 250 bytes of memory; containers are lists and objects.
+MOST_CONTAINERS, MOST_VALUES = 1_000_000, 4_000_000
 # In a model directory, the path that the files of a checkpoint begin with.
 WEIGHTS = os.path.join('variables', 'variables')
 _MODEL_DIR = re.compile(r'model_(\w+)')
 # Arguments in a run file that are paths on a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
+# The fields of a file of code; see `code_files`.
+_TEXT: untrusted.Rule = (lambda value: isinstance(value, str), 'text')
+_CODE = dict.fromkeys(('flag', 'path', 'sha256', 'copy'), _TEXT)
 
 
 class RunFile:
@@ -46,6 +51,7 @@ class RunFile:
         collection: the collection that it was trained on.
         configs: number of configurations of a graph in each step of the training.
         task: its task, 'tile' or 'layout'.
+        code: the files of its model and losses, with copies; see `code_files`.
         digests: hashes of settings, weights and trees as saved; {} of published runs.
         has_model: whether a graph model scores: in all runs but those of trees alone.
         has_trees: whether trees score, alone or with the graph model.
@@ -67,6 +73,7 @@ class RunFile:
         self.has_weights = has_weights(model_dir)
         self.args: text.JsonObject = _checked_args(info)
         _check_numbers(info)
+        self.code = _checked_code(info)
         self.collection = collections.select_collection(self.args)
         self.task = 'layout' if 'source' in self.args else 'tile'
         default = 16 if self.task == 'layout' else 10  # as published
@@ -207,9 +214,9 @@ def read(model_dir: str) -> RunFile:
             'directory of the same hash'
         )
     try:
-        with untrusted.open_regular(path, LIMITS.bytes) as stream:
-            content = gzip.GzipFile(fileobj=stream).read(LIMITS.bytes + 1)
-        untrusted.check_size(content, LIMITS)
+        with untrusted.open_regular(path, MOST_BYTES) as stream:
+            content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
+        check_size(content)
         # The published code writes NaN.
         info = untrusted.loads(content, finite=False)
     except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
@@ -218,6 +225,15 @@ def read(model_dir: str) -> RunFile:
         ) from None
     with text.locate_errors(f'the run file {path}'):
         return RunFile(model_dir, info)
+
+
+def check_size(content: bytes) -> None:
+    """Raises ValueError for JSON larger than any run's; before it is parsed."""
+    if len(content) > MOST_BYTES:
+        raise ValueError(f'it unpacks to more than {MOST_BYTES} bytes')
+    containers = content.count(b'[') + content.count(b'{')
+    if containers > MOST_CONTAINERS or content.count(b',') > MOST_VALUES:
+        raise ValueError('it holds more values than any run has')
 
 
 def _checked_args(info: object) -> text.JsonObject:
@@ -235,6 +251,17 @@ def _checked_args(info: object) -> text.JsonObject:
             f'args.configs must be a positive number, not {text.printable(configs)}'
         )
     return args
+
+
+def _checked_code(info: text.JsonObject) -> list[dict[str, str]]:
+    """Returns the list of `code_files.described`; [] of an older or published run."""
+    code = info.get('code')
+    entries = code.get('files') if isinstance(code, dict) else None
+    entries = entries if isinstance(entries, list) else []
+    with text.locate_errors('code.files'):
+        for entry in entries:
+            untrusted.check_fields(entry, _CODE)
+    return entries
 
 
 def _check_numbers(info: text.JsonObject) -> None:

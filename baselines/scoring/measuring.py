@@ -97,7 +97,7 @@ class Measurer:
         key = collection.name, store.fingerprint, bool(lists), formula is None
         if key not in self._known:
             unscored = [np.zeros(0)] * len(store)
-            results = task.results(store, unscored, formula)
+            results = report.join_results(store, unscored, formula)
             if lists:  # a configuration listed twice was measured once
                 results = [result._replace(configurations=None) for result in results]
             self._known[key] = (

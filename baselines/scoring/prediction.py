@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import functools
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +25,15 @@ from baselines.data import graph_files
 from baselines.data.packed import splits
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
+from baselines.runs import code_files
 from baselines.runs import finding
 from baselines.runs import run_files
+from baselines.runs import weights
 from baselines.scoring import scorer as scorer_lib
 from baselines.tasks import lookup
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _Opened = dict[tuple, splits.PackedSplit]
 
@@ -125,15 +130,52 @@ class Predictor:
         with text.locate_errors(run.file):
             variant = splits.Variant.from_json(run.info, columns)
             scaling = normalizer_lib.Scaling.from_json(run.info)
-        return scorer_lib.read(
-            run,
-            self.collection,
+        scaling = scaling or self._fit_scaling(run, variant)
+        # Trees alone need no TensorFlow.
+        trees = graph_model = keras_model = None
+        if run.has_trees:
+            from baselines.trees import booster
+
+            trees = booster.Trees.read(run.trees_file)
+            run.check_digest('trees', trees.digest())
+        if run.has_model:
+            keras_model = self._read_model(run, scaling)
+            options = self.options
+            graph_model = self.task.scorer(
+                keras_model, options.memory_budget, options.once
+            )
+        # A run of several collections reads a flag column for each of them.
+        names = [part.name for part in run.collection.parts]
+        return scorer_lib.Scorer(
+            self.task,
             variant,
-            scaling or self._fit_scaling(run, variant),
-            self.options.models_file,
-            self.options.memory_budget,
-            self.options.once,
+            graph_model,
+            trees,
+            run.member_weights,
+            run.most_multiply_adds,
+            scaling,
+            keras_model,
+            adds_to_formula=bool(run.args.get('estimate')),
+            flag=scorer_lib.Flag(self.collection.name, names)
+            if len(names) > 1
+            else None,
         )
+
+    def _read_model(
+        self, run: run_files.RunFile, scaling: normalizer_lib.Scaling
+    ) -> 'tf.keras.Model':
+        """Makes the graph model of a run and reads its weights; raises ValueError."""
+        own, args = self.options.models_file, run.args
+        code_files.note_difference(run, own)
+        kwargs = settings_lib.parse_model_kwargs(args.get('model_kwargs_json') or '{}')
+        # A run file may come from someone else: its options could ask for a huge model.
+        most = weights.compute_size_limit(run.model_dir, kwargs)
+        model_class = registry.find_model_class(args['model'], run.task, own)
+        arguments = kwargs, run.configs, scaling.num_ops, scaling.normalizer
+        with registry.limit_size(most):
+            model = scorer_lib.make_model(self.task, model_class, *arguments)
+        weights.read_weights(run, model)
+        return model
 
     def read(self) -> 'Predictor':
         """Reads the models of the run now, not on first use; see `scorer`."""
@@ -184,7 +226,7 @@ class Predictor:
         stores = {name: self._open(name) for name in ('train', 'valid')}
         if trained_on == folds.hash_fold(fold, stores, split):
             cache_dir = self.options.cache_dir
-            return folds.make_fold(fold, stores, self.task.program_of, cache_dir)[split]
+            return folds.make_fold(fold, stores, cache_dir)[split]
         text.note(
             f'{run.model_dir} is of fold {text.printable(fold)} of other '
             f'data; {stores[split].source} is taken whole'

@@ -8,16 +8,11 @@ import numpy as np
 
 from baselines.core import arrays
 from baselines.core import registry
-from baselines.core import settings as settings_lib
 from baselines.core import text
-from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
-from baselines.runs import code_files
-from baselines.runs import run_files
-from baselines.runs import weights
 from baselines.tasks import lookup
 from baselines.tasks import protocol
 
@@ -143,6 +138,7 @@ class Scorer:
             return self._learned(store, graphs, numbers)
         formula = zip(self.task.estimates(store, numbers[unlike]))
         learned = self._learned(store, graphs, numbers[~unlike])
+        # Both come in the order of their graphs, so the next one is this graph's.
         return (next(formula if each else learned) for each in unlike)
 
     def scores(
@@ -213,75 +209,6 @@ def noting_ties(
         yield scores
 
 
-def read(
-    run: run_files.RunFile,
-    collection: collections.Collection,
-    variant: splits.Variant,
-    scaling: normalizer_lib.Scaling,
-    models_file: registry.Own = '',
-    memory_budget: int = 0,
-    once: bool = False,
-) -> Scorer:
-    """Reads the models of a run.
-
-    Args:
-        collection: the graphs to score, for a run of several collections.
-        variant: the columns that the run reads.
-        scaling: of its features.
-        models_file: a models.py, or classes, next to ours.
-        memory_budget: megabytes that scoring programs may take.
-        once: the process ends after scoring; see `Task.scorer`.
-
-    Raises:
-        ValueError: the run is incomplete or does not fit the model's code.
-    """
-    task = lookup.TASKS[collection.task]
-    # Trees alone need no TensorFlow.
-    trees = graph_model = keras_model = None
-    if run.has_trees:
-        from baselines.trees import booster
-
-        trees = booster.Trees.read(run.trees_file)
-        run.check_digest('trees', trees.digest())
-    if run.has_model:
-        keras_model = _read_model(run, task, scaling, models_file)
-        graph_model = task.scorer(keras_model, memory_budget, once)
-    # A run of several collections reads a flag column for each of them.
-    names = [part.name for part in run.collection.parts]
-    return Scorer(
-        task,
-        variant,
-        graph_model,
-        trees,
-        run.member_weights,
-        run.most_multiply_adds,
-        scaling,
-        keras_model,
-        adds_to_formula=bool(run.args.get('estimate')),
-        flag=Flag(collection.name, names) if len(names) > 1 else None,
-    )
-
-
-def _read_model(
-    run: run_files.RunFile,
-    task: lookup.AnyTask,
-    scaling: normalizer_lib.Scaling,
-    models_file: registry.Own,
-) -> 'tf.keras.Model':
-    """Makes the graph model of a run and reads its weights; raises ValueError."""
-    code_files.note_difference(run, models_file)
-    kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
-    # A run file may come from someone else: its options could ask for a huge model.
-    most = weights.compute_size_limit(run.model_dir, kwargs)
-    model_class = registry.find_model_class(run.args['model'], run.task, models_file)
-    with registry.limit_size(most):
-        model = make_model(
-            task, model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
-        )
-    weights.read_weights(run, model)
-    return model
-
-
 def make_model(
     task: lookup.AnyTask,
     model_class: type,
@@ -295,7 +222,7 @@ def make_model(
     A model whose constructor takes `scaling` is given the normaliser, to undo it.
 
     Args:
-        model_class: from `registry.model_class`.
+        model_class: from `registry.find_model_class`.
         kwargs: its options.
         num_configs: configurations of a graph in a training step.
 

@@ -143,6 +143,6 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     if not readouts:
         raise ValueError(
             f'--estimate: {type(model).__name__} must have a matrix of one column, '
-            'which makes its scores'
+            'which makes its scores; drop --estimate for this model'
         )
     readouts[-1].assign(tf.zeros_like(readouts[-1]))

@@ -36,7 +36,7 @@ def read_start(
     where = f'--init_from: {run.model_dir}'
     collection, wanted = run.collection, config.collection
     if collection.task != wanted.task:
-        raise ValueError(f'{where} is of task {collection.task}, not {wanted.task}')
+        raise ValueError(f'{where} must be of {wanted.task}, not {collection.task}')
     # The flag columns of a joint run mean its own collections, in its own order.
     joint = len(collection.parts) > 1 or len(wanted.parts) > 1
     if joint and collection.name != wanted.name:
@@ -50,10 +50,10 @@ def read_start(
     for name in [name for name in _ALIKE if name in settings]:
         stored, value = run.args.get(name, defaults[name]), settings[name]
         if _select_comparable(name, stored) != _select_comparable(name, value):
-            raise ValueError(f'{where} has --{name}={stored}, not {value}; pass it')
+            raise ValueError(f'{where}: pass its --{name}={stored}, not {value}')
     # A run can be saved with trees and without a graph model.
     if not run.has_weights:
-        raise ValueError(f'{where} has {registry.TREES} alone, and no weights')
+        raise ValueError(f'{where} has only trees: name a run with a graph model')
     scaling = normalizer_lib.Scaling.from_json(run.info)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')

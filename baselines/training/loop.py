@@ -14,6 +14,7 @@ import tqdm
 
 from baselines import config
 from baselines.core import arrays
+from baselines.core import phases
 from baselines.core import text
 from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
@@ -21,6 +22,7 @@ from baselines.training import progress
 from baselines.training import steps as steps_lib
 from baselines.training import task_data
 
+_LONG = 10.0  # seconds after which a terminal shows a bar
 _IGNORES = (
     '{} gives all configurations of a graph the same score after an epoch: its '
     'scores do not depend on the features of configurations'
@@ -51,11 +53,9 @@ class Validator:
         self._data = data
         self._loss = loss
         store, chosen = data.stores['valid'], data.validated
-        self._labels = [
-            data.task.labels(store, graph)[configs]
-            for graph, configs in enumerate(chosen)
-        ]
+        self._labels = [store.labels(n)[configs] for n, configs in enumerate(chosen)]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
+        # Lists of equal configurations do not tell whether a model ignores them.
         differ = [data.has_choice(n, configs) for n, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)
 
@@ -63,7 +63,8 @@ class Validator:
         """Measures the model with its current weights."""
         if not self._labels:
             return _UNMEASURED
-        scored = progress.make_bar('validating', len(self._labels), self._score())
+        count, noun = len(self._labels), self._data.stores['valid'].noun
+        scored = phases.each(self._score(), 'validating', count, noun, _LONG)
         pairs = list(zip(scored, self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
             arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
@@ -74,6 +75,7 @@ class Validator:
     def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
         """Computes the training loss on the first `configs` entries of each list."""
         configs = self._data.settings.configs
+        # As long as the lists of the training: a loss may grow with the length.
         lists: list[tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])
             for scores, labels in pairs
@@ -213,6 +215,7 @@ class Trainer:
             measured = validator.measure()
         if not self._devices.is_distributed:
             return measured
+        # A tensor holds no None, so NaN travels in its place.
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
         agreed = self._devices.broadcast_values(values)
         defined = (None if math.isnan(x) else float(x) for x in agreed)
@@ -231,7 +234,7 @@ class Trainer:
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         title = f'epoch {epoch + 1}/{self._settings.epochs}'
-        with progress.make_bar(title, data.steps_per_epoch) as bar:
+        with phases.Phase(title, data.steps_per_epoch, 'step', delay=_LONG) as phase:
             for drawn in data.draw_steps(epoch):
                 count = len(drawn[0])
                 packed = data.pack(*self._devices.take_share(*drawn))
@@ -240,12 +243,17 @@ class Trainer:
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
-                    graphs = np.unique(drawn[0])
-                    with text.locate_errors('the loss is not finite'):
-                        list(self.scorer.scores(data.graphs['train'], graphs))
-                    raise
+                    # One by one, so that the error names the graph and its size.
+                    for graph in np.unique(drawn[0]):
+                        nodes = np.diff(data.stores['train'].node_offsets)[graph]
+                        where = f'the loss is not finite: a graph of {nodes:,} nodes'
+                        with text.locate_errors(where):
+                            list(self.scorer.scores(data.graphs['train'], graph[None]))
+                    raise  # all scores are finite, and the loss is not
                 loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None
-                progress.show_step(bar, count, loss / done, opa)
+                means = map(progress.show_value, (loss / done, opa))
+                phase.remark('loss {}, OPA {}'.format(*means))
+                phase.update(count)
         return loss / done, opa

@@ -65,18 +65,16 @@ def _open_collection(
     settings: config_lib.AnyConfig, collection: collections.Collection
 ) -> dict[str, splits.PackedSplit]:
     """Opens the splits of one collection; see `open_splits`."""
-    task = lookup.TASKS[collection.task]
     # A folder of `collect` may be too small to have validation and test splits.
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
-    open_split = task.store_class.open_collection
+    open_split = lookup.TASKS[collection.task].store_class.open_collection
     stores = {split: open_split(collection, settings, split) for split in present}
     if len(stores) == 1:
         stores = _add_stand_ins(stores['train'])
     if settings.fold:
-        cache_dir = settings.cache_dir
-        stores = folds.make_fold(settings.fold, stores, task.program_of, cache_dir)
+        stores = folds.make_fold(settings.fold, stores, settings.cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
@@ -91,7 +89,8 @@ def _open_collection(
         _check_validation_runtimes(stores['valid'])
     if settings.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
-            f'--test_mode=metrics: all runtimes in {test.source} are 0; drop the flag'
+            f'--test_mode=metrics: all runtimes in {test.source} are 0, as in the '
+            'published test files; use --test_mode=predictions'
         )
     return stores
 
@@ -119,5 +118,5 @@ def _check_validation_runtimes(store: splits.PackedSplit) -> None:
     if len(zeros):
         graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
         raise ValueError(
-            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0; remove it'
+            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0: leave it out'
         )

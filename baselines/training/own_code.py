@@ -99,13 +99,13 @@ def check_loss(name: str, loss: Loss) -> None:
         mean = tf.reduce_mean(values)
     gradient = tape.gradient(mean, scores)
     if values.shape not in ((), (len(labels),)):
-        wrong = f'returned {list(values.shape)}: a loss returns [lists], or a scalar'
+        wrong = f'must return [4], or a scalar, not {list(values.shape)}'
     elif not np.isfinite(mean):
-        wrong = f'returned {mean:.3g}'
+        wrong = f'must return finite numbers; their mean is {mean:.3g}'
     elif gradient is None or not np.any(gradient):
-        wrong = 'does not depend on the scores: nothing could be learned from it'
+        wrong = 'must depend on the scores: nothing can be learned from it'
     elif not np.isfinite(gradient).all():
-        wrong = 'has a gradient that is not finite'
+        wrong = 'must have a finite gradient: look for 0 / 0 and log(0)'
     if wrong:
         raise ValueError(f'{call} {wrong}')
 
@@ -170,7 +170,7 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
             'in forward, which alone builds a model that scores'
         )
     if not model.trainable_variables:
-        raise ValueError('there is no trainable variable')
+        raise ValueError('forward must use a layer with trainable variables')
 
 
 def check_rows(model: tf.keras.Model, graphs: Graphs) -> None:
@@ -198,7 +198,8 @@ def check_any_number(
         except (Exception, SystemExit) as error:
             wrong = registry.describe_error(error, registry.find_file(type(model)))
             raise ValueError(
-                f'forward must score any number of configurations; {count}: {wrong}'
+                'forward must score any number of configurations, and raised for '
+                f'{count}: {wrong}'
             ) from None
         require_scores(f'forward, for {count} configurations,', scores, (1, count))
         scored.append((chosen, scores))
@@ -215,7 +216,7 @@ def require_scores(method: str, scores: Any, shape: tuple[int, int]) -> None:
             f'{method} must return float32 {shape}, [graphs, configs], not {given}'
         )
     if not np.isfinite(scores).all():
-        raise ValueError(f'{method} returned a score that is not finite')
+        raise ValueError(f'{method} must return finite scores, not NaN or infinity')
 
 
 def check_gradients(
@@ -242,5 +243,5 @@ def check_gradients(
             if not np.isfinite(tf.convert_to_tensor(gradient)).all():
                 graph = ', '.join(names)
                 raise ValueError(
-                    f'{graph}: the gradient of {variable.name} is not finite'
+                    f'{graph}: the gradient of {variable.name} must be finite'
                 )

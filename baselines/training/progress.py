@@ -4,19 +4,16 @@ The table of epochs and the progress bars fit into 80 columns.  A terminal shows
 and of many short epochs not every row; a log has all rows.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
 import sys
 from typing import Any
 
 import numpy as np
-import tqdm
 
 from baselines.core import text
 
-_BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}'
-_LONG = 10.0  # seconds after which a bar is shown
 _BETWEEN = 2.0  # least seconds of training between two rows on a terminal
 _RECENT = 5  # epochs whose mean time is expected of the others
 # A larger validation loss means nothing: features are outside their range in the
@@ -175,7 +172,7 @@ class Progress:
             self._say(self._legend)
             self._say(f'{"epoch":>{first}}  {titles}     time    left')
         number = f'{last["epoch"] + 1:{most}d}/{self._epochs}'
-        row = '  '.join(_show_value(last[n]).rjust(w) for n, w in zip(names, widths))
+        row = '  '.join(show_value(last[n]).rjust(w) for n, w in zip(names, widths))
         times = np.add(curve['train_seconds'], curve['val_seconds'])
         left = (self._epochs - 1 - last['epoch']) * times[-_RECENT:].mean()
         row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_show_time(left):>6}'
@@ -189,31 +186,6 @@ class Progress:
             train_loss = last['train_loss']
             note = (_DIVERGED, train_loss) if diverged else (_HUGE_LOSS, loss)
             self._say(note[0].format(note[1]))
-
-
-def make_bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm:
-    """Returns a bar that a terminal shows if the work takes more than 10 s.
-
-    Args:
-        total: number of items.
-        items: the bar yields them; None: the caller counts.
-    """
-    return tqdm.tqdm(
-        items,
-        title,
-        total,
-        bar_format=_BAR,
-        ncols=text.TERMINAL - 3,  # leaves space for ^C
-        leave=False,
-        disable=None,
-        delay=_LONG,
-    )
-
-
-def show_step(shown: tqdm.tqdm, steps: int, loss: float, opa: float | None) -> None:
-    """Moves an epoch's bar on by `steps`; shows its means so far."""
-    shown.set_postfix_str(f'loss {_show_value(loss)}, OPA {_show_value(opa)}', False)
-    shown.update(steps)
 
 
 def _is_huge(loss: float | None) -> bool:
@@ -246,7 +218,7 @@ def _show_time(seconds: float) -> str:
     return f'{minutes:.0f} min' if minutes < 99.5 else f'{minutes / 60:.3g} h'
 
 
-def _show_value(value: float | None) -> str:
+def show_value(value: float | None) -> str:
     """Formats a number in seven characters."""
     if value is None:
         return '-'

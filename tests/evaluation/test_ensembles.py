@@ -114,7 +114,7 @@ def test_average():
         ([[1, 2], [1, 2, 3]], {}, ['(2,), (3,)']),
         ([[1, np.inf]], {}, ['not finite']),
         ([[1, 2]], {'by': 'mean'}, ["'mean'", 'scores, ranks']),
-        ([[1, 2]], {'weights': [1, 2]}, ['--weights must be 1,', 'not 2']),
+        ([[1, 2]], {'weights': [1, 2]}, ['--weights', '1,', 'not 2']),
         ([[1, 2]] * 2, {'weights': [1, -2]}, ['--weights', '-2.0']),
     ],
 )

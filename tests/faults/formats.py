@@ -85,7 +85,7 @@ def _read_run(path: str) -> None:
     listing.read_rows([folder])
     options = prediction.Options(data_root=folder, cache_dir=folder)
     normalizer = prediction.load(f'{folder}/model_0', options).scorer.scaling.normalizer
-    columns = np.zeros((2, len(normalizer.node_used)), np.float32)
+    columns = np.zeros((2, len(normalizer.used['node'])), np.float32)
     assert np.isfinite(normalizer.nodes(columns)).all()
 
 

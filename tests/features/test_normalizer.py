@@ -48,12 +48,12 @@ def _two_kernels(tmp_path):
 
 def test_fit_to_all_kernels(store):
     fitted = normalizer.Normalizer.fit(store)
-    assert fitted.node_used.tolist() == [True, False, True]
-    assert fitted.node_min.tolist() == [1, 5, 2]
-    assert fitted.node_max.tolist() == [3, 5, 10]
-    assert fitted.config_used.tolist() == [True, True]
-    assert fitted.config_min.tolist() == [-4, 7]
-    assert fitted.config_max.tolist() == [4, 8]
+    assert fitted.used['node'].tolist() == [True, False, True]
+    assert fitted.ranges['node'][0].tolist() == [1, 5, 2]
+    assert fitted.ranges['node'][1].tolist() == [3, 5, 10]
+    assert fitted.used['config'].tolist() == [True, True]
+    assert fitted.ranges['config'][0].tolist() == [-4, 7]
+    assert fitted.ranges['config'][1].tolist() == [4, 8]
     assert (fitted.num_node_features, fitted.num_config_features) == (2, 2)
     expected = [[0, 0], [1, 0], [0.5, 1]]
     np.testing.assert_array_equal(fitted.nodes(store.node_feat), expected)
@@ -65,8 +65,8 @@ def test_fit_to_all_kernels(store):
 
 def test_fit_to_some_kernels_leaves_the_range_elsewhere(store):
     fitted = normalizer.Normalizer.fit(store, graphs=[0])
-    assert fitted.node_used.tolist() == [True, False, False]
-    assert fitted.config_used.tolist() == [True, False]
+    assert fitted.used['node'].tolist() == [True, False, False]
+    assert fitted.used['config'].tolist() == [True, False]
     expected = [[0], [1], [0.5], [-1], [0]]
     np.testing.assert_array_equal(fitted.configs(store.config_feat), expected)
 
@@ -104,8 +104,8 @@ def test_any_matrix_is_scaled_to_the_unit_range_and_survives_json(values):
     assert ((scaled >= 0) & (scaled <= 1)).all()
     assert (scaled.min(axis=0) == 0).all() and (scaled.max(axis=0) == 1).all()
     loaded = normalizer.Normalizer.from_json(json.loads(json.dumps(fitted.to_json())))
-    for name in ('node_used', 'node_min', 'node_max', 'config_used'):
-        found, expected = getattr(loaded, name), getattr(fitted, name)
+    arrays = lambda one: [*one.used.values(), *one.ranges['node']]
+    for found, expected in zip(arrays(loaded), arrays(fitted), strict=True):
         assert found.dtype == expected.dtype
         assert found.tobytes() == expected.tobytes()
     assert loaded.configs(values).tobytes() == scaled.tobytes()

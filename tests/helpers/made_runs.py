@@ -80,7 +80,7 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     program = layout_files.make_record(np.random.default_rng(0), nodes=40)
     store = layout_store.LayoutStore.from_records('here', [program])
     normalizer = normalizer_lib.Normalizer.fit(store)
-    assert normalizer.node_used.all() and normalizer.config_used.all()
+    assert all(used.all() for used in normalizer.used.values())
     tf.keras.utils.set_random_seed(0)
     task = lookup.TASKS['layout']
     kwargs = _LAYOUT_KWARGS if kwargs is None else kwargs

@@ -98,5 +98,5 @@ def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize('entry', [5, {'flag': 'models_file'}, {'flag': 1}])
 def test_a_damaged_list_of_files(tmp_path, entry):
     info = {'args': {'model': 'M', 'models_file': 'x'}, 'code': {'files': [entry]}}
-    run = run_files.RunFile(str(tmp_path / 'model_0'), info)
-    refusals.assert_refused(lambda: code_files.note_difference(run, ''), 'code.files')
+    read = lambda: run_files.RunFile(str(tmp_path / 'model_0'), info)
+    refusals.assert_refused(read, 'code.files')

@@ -227,8 +227,7 @@ def test_values_that_cannot_be(name, value):
 
 
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
-    limits = run_files.LIMITS._replace(bytes=1_000)
-    monkeypatch.setattr(run_files, 'LIMITS', limits)
+    monkeypatch.setattr(run_files, 'MOST_BYTES', 1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
     assert finding.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
@@ -238,8 +237,8 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 
 @pytest.mark.parametrize('piece', ['{},', '"",'])
 def test_a_run_file_of_too_many_values(run, piece, monkeypatch):
-    limits = run_files.LIMITS._replace(containers=100, values=100)
-    monkeypatch.setattr(run_files, 'LIMITS', limits)
+    for name in ('MOST_CONTAINERS', 'MOST_VALUES'):
+        monkeypatch.setattr(run_files, name, 100)
     run[1].write_bytes(_gzipped('{"args": [' + 200 * piece + '0]}'))
     message = _load_message(run)
     assert f'{run[1]} ' in message and 'values' in message
@@ -359,8 +358,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
 def test_what_is_written_is_read_of_too_many_configurations(
     tmp_path, monkeypatch, capsys
 ):
-    limits = run_files.LIMITS._replace(bytes=2_000)
-    monkeypatch.setattr(run_files, 'LIMITS', limits)
+    monkeypatch.setattr(run_files, 'MOST_BYTES', 2_000)
     info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
     run = saved.save_run(str(tmp_path), 'abc', info, _model())
     said = capsys.readouterr().out
@@ -372,8 +370,7 @@ def test_what_is_written_is_read_of_too_many_configurations(
 
 
 def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
-    limits = run_files.LIMITS._replace(values=100)
-    monkeypatch.setattr(run_files, 'LIMITS', limits)
+    monkeypatch.setattr(run_files, 'MOST_VALUES', 100)
     info = {**_INFO, 'noise': [0] * 200}
     assert _message(ValueError, saved.save_run, str(tmp_path), 'x', info, _model())
     assert os.listdir(tmp_path) == []

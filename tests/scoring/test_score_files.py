@@ -114,7 +114,7 @@ def test_choices_are_scores_in_their_order(tmp_path):
 @pytest.mark.parametrize(
     'collection, row, words',
     [
-        ('tile:xla', 'tile:xla:net_a,0;1;2;3', ['net_a', ' 7 ']),
+        ('tile:xla', 'tile:xla:net_a,0;1;2;3', ['net_a', ' 4 ']),
         ('tile:xla', 'tile:xla:net_a,0;1;2;3;7', ['net_a', ' 7']),
         ('tile:xla', 'tile:xla:net_z,0;1', ["'net_z'"]),
         ('tile:xla', f'{_LAYOUT}:net_a,0;1', ['tile:xla', _LAYOUT]),

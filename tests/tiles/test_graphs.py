@@ -198,12 +198,11 @@ def test_chosen_items_hold_the_chosen_configurations(split):
 
 def test_example_graph_fits_the_normaliser():
     normalizer = normalizer_lib.Normalizer(
-        node_used=np.array([True, False, True]),
-        node_min=np.zeros(3, np.float32),
-        node_max=np.array([1, 0, 1], np.float32),
-        config_used=np.array([True]),
-        config_min=np.zeros(1, np.float32),
-        config_max=np.ones(1, np.float32),
+        used={'node': np.array([True, False, True]), 'config': np.array([True])},
+        ranges={
+            'node': (np.zeros(3, np.float32), np.array([1, 0, 1], np.float32)),
+            'config': (np.zeros(1, np.float32), np.ones(1, np.float32)),
+        },
     )
     graph = graphs_lib.make_example_graph(normalizer)
     nodes, configs = np.zeros((2, 2)), np.zeros((2, 1))

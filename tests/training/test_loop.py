@@ -246,12 +246,13 @@ def test_a_graph_without_finite_scores_is_named():
     data = _Data()
     data.draw_steps = lambda epoch: [[np.array([[1, 4, 1, 5]])]]
     data.graphs = {'train': None}
+    data.stores = {'train': types.SimpleNamespace(node_offsets=3 * np.arange(7))}
     steps, asked = Diverging(), []
     trainer = _Trainer(steps, None, config.TileConfig())
     trainer.scorer = types.SimpleNamespace(scores=scores)
-    with pytest.raises(ValueError, match='finite: e: a score'):
+    with pytest.raises(ValueError, match='finite: .* 3 nodes: e: a score'):
         trainer.fit(data)
-    assert asked == [([1, 4, 5], [0])]
+    assert asked == [([1], [0]), ([4], [0])]
     data.draw_steps = lambda epoch: [[np.array([[1, 5]])]]
     with pytest.raises(steps_lib.LossError, match='not finite$'):
         trainer.fit(data)

@@ -1,7 +1,5 @@
 """Opens splits of the collections as lists of records, which are read on demand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import contextlib
 import glob

@@ -1,7 +1,5 @@
 """Holds rankings and lists of runs, which are shown and exported as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import io
 import os
@@ -89,7 +87,7 @@ class Ranking(list[Ranked]):
         """Returns CSV with a row for each configuration; also writes it to `path`."""
         return self._write('.csv', path)
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> 'pandas.DataFrame':
         """Returns a pandas.DataFrame with a row for each configuration, as `to_csv`.
 
         Raises:
@@ -140,7 +138,7 @@ class Runs(list[listing.RunRow]):
     def _repr_html_(self) -> str:
         return text.make_html_table(listing.make_cells(self))
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> 'pandas.DataFrame':
         """Returns a pandas.DataFrame with a row for each run.
 
         Raises:

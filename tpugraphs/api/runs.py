@@ -1,7 +1,5 @@
 """Loads and lists runs; measures with them, and ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 import contextlib
 import os

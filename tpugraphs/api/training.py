@@ -1,7 +1,5 @@
 """Trains models from Python, with callbacks after epochs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import io
@@ -127,7 +125,7 @@ def train(
         chosen = config.apply_recipe(kind(**flags), flags)
         training = Training(config.to_json(chosen))
 
-        def after_epoch(state: progress.State) -> None:
+        def after_epoch(state: 'progress.State') -> None:
             training.curve = state.curve
             measured = {name: values[-1] for name, values in state.curve.items()}
             metrics = {n: value for n, value in measured.items() if value is not None}

@@ -1,7 +1,5 @@
 """Runs `tpugraphs extract`: writes npz files of raw files, and a summary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 import contextlib
 import dataclasses
@@ -101,8 +99,8 @@ def _check_split(
     others = [path for name, path in there.items() if name not in mine]
     if others:
         raise ValueError(
-            f'--split: {options.output} must have no npz files of modules that are not '
-            f'given; it has {len(others)}, such as {others[0]}'
+            f'--split: {options.output} has {len(others)} npz files of other modules, '
+            f'such as {others[0]}: name an empty folder, or give their raw files, too'
         )
 
 

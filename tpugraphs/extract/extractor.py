@@ -87,7 +87,7 @@ def _extract_module(
     notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:
-        notes.append(f'module {name}: no usable default run; layouts need none')
+        notes.append(f'module {name}: no usable default run, which layouts can lack')
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     raw_lib.write_record(target, stem, nodes, configs)

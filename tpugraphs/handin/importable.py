@@ -70,7 +70,7 @@ def check(path: str) -> str:
         sibling = '' if home else rest.partition('.')[0]
         library = home.partition('.')[0]
         if sibling not in SIBLINGS and library not in LIBRARIES:
-            raise ValueError(f'line {line}: the published tree does not have {name}')
+            raise ValueError(f'line {line} imports {name}: the published tree lacks it')
         if not importlib.util.find_spec(library or f'baselines.tiles.{sibling}'):
             note = f'; {name} is missing here, but not there: {ASK} can check its use'
     return note

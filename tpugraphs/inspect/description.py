@@ -1,7 +1,5 @@
 """Describes graphs and their configurations in lines and tables."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Draws a kernel or program: its graph, and the distribution of its runtimes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

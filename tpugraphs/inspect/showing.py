@@ -1,7 +1,5 @@
 """Runs `tpugraphs show`: prints and draws the graphs of a file."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 

@@ -1,7 +1,5 @@
 """The figures of a report, each with a text for screen readers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The models of a report: runs on the same data of other seeds or folds are one."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Sequence
 import os

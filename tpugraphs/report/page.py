@@ -1,7 +1,5 @@
 """Writes the page of a report: sections with pictures and tables, in one file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 import json
 import os

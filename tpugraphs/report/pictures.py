@@ -4,8 +4,6 @@ The page shows it as an image, so nothing in it is run or looked up elsewhere; o
 dark screen the page inverts its lightness.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Collection
 import io

@@ -129,6 +129,7 @@ def parse_space(
     content = {name: value for name, value in content.items() if name not in given}
     for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
+    # `content` is stored in the study, and entries are taken out of this one.
     entries = copy.deepcopy(content)
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):
@@ -188,7 +189,9 @@ def _parse_options(
     for key, value in options.items():
         kinds = (bool,) if key == 'log' else (int, float) if is_float else (int,)
         if type(value) not in kinds:
-            raise ValueError(f'{key} must not be {text.quoted(value)}')
+            raise ValueError(
+                f'{key} must be {kinds[-1].__name__}, not {text.quoted(value)}'
+            )
     kind = 'Float' if is_float else 'Int'
     getattr(distributions, f'{kind}Distribution')(**options)  # refuses an empty range
     return kind.lower(), options
@@ -197,11 +200,11 @@ def _parse_options(
 def _check_value(config_class: type, name: str, value: Any) -> Any:
     """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
-        raise ValueError(f'{name}: {text.quoted(value)} is too large, or no number')
+        raise ValueError(f'{name} must be up to {_LARGEST}, not {text.quoted(value)}')
     if name.startswith(f'{_KWARGS}.'):
         if type(value) not in (int, float, bool, str):
             raise ValueError(
-                f'{name}: {text.quoted(value)} is no number, text, true or false'
+                f'{name} must be number, text, true or false, not {text.quoted(value)}'
             )
         return value
     settings = settings_lib.convert_types(config_class, {name: value})

@@ -66,6 +66,7 @@ class ConfigEncoder:
         """
         keys = self._key(features)
         places = np.searchsorted(self._keys, keys)
+        # The last key is above all of them, so every place is inside.
         are_new = self._keys[places] != keys
         if are_new.any():
             self._extend(keys[are_new], features[are_new])
@@ -78,7 +79,7 @@ class ConfigEncoder:
         """Returns the configurations added; call it once, at the end."""
         codes, vectors = self._codes, self._vectors
         group, first = _group_rows(codes)
-        lexical = np.lexsort(vectors.T[::-1])
+        lexical = np.lexsort(vectors.T[::-1])  # its last key counts first
         ranks = np.empty(len(vectors), codes.dtype)
         ranks[lexical] = np.arange(len(ranks))
         for start in range(0, len(first), _CHUNK):

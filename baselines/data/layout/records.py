@@ -161,7 +161,7 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
     raise ValueError(
         f'{path}: node_config_feat has {features[config, node, column]} in '
         f'configuration {first + config}, configurable node {node}, column '
-        f'{column}; allowed are whole numbers from {LOWEST} to {HIGHEST}'
+        f'{column}; it must be a whole number from {LOWEST} to {HIGHEST}'
     )
 
 
@@ -172,20 +172,20 @@ def _check_program(path: str, arrays: dict[str, Any], whole: bool = True) -> Non
     ids, counts = np.unique(arrays['node_config_ids'], return_counts=True)
     if not len(ids):
         raise ValueError(
-            f'{path}: node_config_ids is empty: without a configurable node '
+            f'{path}: node_config_ids is empty: it must name a node, or '
             'there is nothing to choose'
         )
     if counts.max() > 1:
         raise ValueError(
             f'{path}: node_config_ids has node {ids[counts > 1][0]} '
-            f'{counts[counts > 1][0]} times; a node is configured once'
+            f'{counts[counts > 1][0]} times; each node must be there once'
         )
     if whole:
         graph_files.check_runtimes(path, 'config_runtime', arrays['config_runtime'])
     splits = arrays['node_splits']
     if splits.ndim != 1 and splits.shape[:-1] != (1,):
         raise ValueError(
-            f'{path}: node_splits has shape {splits.shape}, expected [s] or [1, s]'
+            f'{path}: node_splits has shape {splits.shape}, must be [s] or [1, s]'
         )
     splits = splits.reshape(1, -1)
     if (
@@ -197,6 +197,6 @@ def _check_program(path: str, arrays: dict[str, Any], whole: bool = True) -> Non
         text = ', '.join(str(value) for value in splits[0, :10])
         raise ValueError(
             f'{path}: node_splits is [{text}{", ..." * (splits.size > 10)}], '
-            f'expected ascending numbers from 0 to {nodes}, the number of nodes'
+            f'must ascend from 0 to {nodes}, the number of nodes'
         )
     arrays['node_splits'] = splits

@@ -70,6 +70,7 @@ def open_or_build(
     with _explain_errors(cache_dir, source):
         os.makedirs(cache_dir, exist_ok=True)
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
+            # The process that held the lock may have built it.
             packed = _open(final)
             if packed:
                 return packed
@@ -100,21 +101,18 @@ def _lock(path: str, label: str) -> Iterator[None]:
     It is released even if the process is killed.  Says on stderr whom it waits for, or
     that the file system has no locks.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
+    with open(path, 'a') as lock:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             print(
                 f'waiting for another process that is packing {label}', file=sys.stderr
             )
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:
             # Nothing is lost: whoever has packed first wins.
             files.warn_without_locks(path)
         yield
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -104,6 +104,7 @@ class Writer:
         described = {}
         for name, column in self._columns.items():
             column.stream.flush()
+            # Before the manifest, which makes the folder valid.
             os.fsync(column.stream.fileno())
             column.stream.close()
             described[name] = column.dtype.str, [column.rows, *column.row_shape]
@@ -272,6 +273,7 @@ def pack_files(
         else:
             content.update(record.graph_id.encode())
             for array in arrays.values():
+                # [2, 3] and [3, 2] may have the same bytes.
                 content.update(repr(array.shape).encode())
                 content.update(np.ascontiguousarray(array).data)
     if len(skipped) == len(names):

@@ -62,8 +62,9 @@ def cut_out(graph: tfgnn.GraphTensor, chosen: tf.Tensor) -> Neighbourhood:
     program = tf.cast(graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE], tf.int32)
     program = tf.gather(program, nodes)
     sizes = tf.math.bincount(program, minlength=batch, maxlength=batch)
+    # At least 1: the mean over no node is 0, not NaN.
     sizes = tf.cast(tf.maximum(sizes, 1), tf.float32)[:, tf.newaxis, tf.newaxis]
-    sizes = tf.ensure_shape(sizes, [batch, 1, 1])
+    sizes = tf.ensure_shape(sizes, [batch, 1, 1])  # b is static, as models need it
     return Neighbourhood(nodes, consumer, producer, program, sizes)
 
 
@@ -170,6 +171,7 @@ class NeighbourhoodModel(tf.keras.Model):
         for number in range(len(self._layers)):
             x = self._pass(number, x, part)
         x = kernels.dropout(x, self._dropout, training)
+        # The head is linear, so it may come before the mean, which then has 1 channel.
         return part.means(self._head(x))[:, :, 0]
 
     def _node_inputs(
@@ -181,6 +183,7 @@ class NeighbourhoodModel(tf.keras.Model):
         opcodes = tf.gather(tf.cast(ops['op'], tf.int32), part.nodes)
         return [
             feats,
+            # Steep at 0, and below 1 for features up to 1: log(1 + 1e4) is 9.2.
             tf.sign(feats) * tf.math.log1p(1e4 * tf.abs(feats)) / 10.0,
             self._op_embedding(opcodes),
             self._embedded(self._unscaled.own_layouts(feats)),
@@ -211,6 +214,7 @@ class Unscaled:
         layouts = self._columns('node', feats, _NODE[schema.MINOR_TO_MAJOR], -1.0)
         dims = tf.round(self._columns('node', feats, _NODE[schema.DIMENSIONS], 0.0))
         rank = tf.math.count_nonzero(dims, 1, dtype=tf.int32)
+        # With --pad=0 absent places hold 0, which is a dimension, too.
         return tf.where(tf.sequence_mask(rank, schema.RANK), layouts, -1.0)
 
     def _columns(
@@ -222,8 +226,10 @@ class Unscaled:
             used, low, high = (
                 list(self._scaling[f'{part}_{name}']) for name in ('used', 'min', 'max')
             )
+        # Raw column -> its place among the columns that are left after scaling.
         place = {c: i for i, c in enumerate(c for c, u in enumerate(used) if u)}
         index = [place.get(c, 0) for c in columns]
+        # A column that was constant is left out there: everywhere it is its minimum.
         factor = [high[c] - low[c] if c in place else 0.0 for c in columns]
         offset = [low[c] if c < len(used) else missing for c in columns]
         return tf.gather(x, index, axis=1) * tf.constant(factor) + tf.constant(offset)

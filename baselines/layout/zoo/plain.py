@@ -165,6 +165,7 @@ class Chebyshev(tf.keras.layers.Layer):
         y = self._zeroth(x)
         before, last = tf.zeros_like(x), x
         for number, dense in enumerate(self._others):
+            # T_1 = L x, then T_k = 2 L T_k-1 - T_k-2; `matrix` is -L.
             factor = 2.0 if number else 1.0
             before, last = last, -factor * (matrix @ last) - before
             y += dense(last)
@@ -221,7 +222,7 @@ class Attention(tf.keras.layers.Layer):
         logits = tf.nn.leaky_relu(
             tf.gather(self._of_receiver(values), receiver)
             + tf.gather(self._of_sender(values), sender),
-            0.2,
+            0.2,  # the slope of the paper
         )
         # A softmax over the messages to a node; the largest logit is taken off first,
         # so that no exponential overflows.

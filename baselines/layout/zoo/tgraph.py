@@ -58,6 +58,7 @@ class TGraph(neighbourhood.NeighbourhoodModel):
             hidden_activation=hidden_activation,
             **options,
         )
+        # Their exponentials are positive whatever is learned, and 1 at first.
         self._temperatures = [
             self.add_weight(f'log_temperature_{number}', [], initializer='zeros')
             for number in range(len(self._layers))

@@ -81,7 +81,7 @@ _ROWS = {
         _FAILS, 'baselines.tiles.implicit', head='from baselines.tiles import implicit'
     ),
     'Sibling': Row(_FAILS, 'tiles.graphs', head='from . import graphs'),
-    'Absent': Row(_FAILS, 'line 1: ', head='import no_such'),
+    'Absent': Row(_FAILS, 'line 1 ', head='import no_such'),
     'Handled': Row(
         _FAILS, 'no_such', head='try:\n  import no_such\nexcept KeyError:\n  pass'
     ),
@@ -166,9 +166,7 @@ _ROWS = {
         'graph, self.n)',
     ),
     'Equal': Row(_RANKS, 'the same score', scores='0 * self.scores(graph, n)'),
-    'NotFinite': Row(
-        _RANKS, 'not finite', scores='self.scores(graph, n) + float("inf")'
-    ),
+    'NotFinite': Row(_RANKS, 'finite', scores='self.scores(graph, n) + float("inf")'),
     'Sorting': Row(
         _RANKS,
         'the order of configurations',
