@@ -4,6 +4,7 @@ A process is forked from one that has imported what commands import, so that a c
 takes no longer than its work.
 """
 
+import gc
 import multiprocessing
 import os
 import resource
@@ -16,7 +17,16 @@ from tests.helpers import places
 from tpugraphs import commands
 
 FORKS = multiprocessing.get_context('forkserver')
-FORKS.set_forkserver_preload(['tests.faults.preloaded'])
+FORKS.set_forkserver_preload(
+    [
+        *('lightgbm', 'matplotlib.backends.backend_svg', 'matplotlib.figure', 'optuna'),
+        *('scipy.stats', 'tensorflow_gnn', 'baselines.runs.export'),
+        *('baselines.scoring.prediction', 'baselines.training.run_training'),
+        *('tests.faults.calls', 'tpugraphs.extract.extraction'),
+        *('tpugraphs.inspect.showing', 'tpugraphs.ranking.sources'),
+        *('tpugraphs.report.page', 'tpugraphs.run_reports', 'tpugraphs.sweep.trials'),
+    ]
+)
 _STAGES = ('fsync', 'replace', 'rename', 'mkdir')
 
 
@@ -76,6 +86,8 @@ def run(folder, words, *fault):
 
 def _work(folder, words, streams, fault):
     """Runs a command in this process, and ends it."""
+    gc.freeze()  # a collection would write to, and so copy, all memory that is shared
+    gc.set_threshold(50_000, 10, 10)
     os.chdir(folder)
     os.environ['HOME'] = folder
     for number, (name, stream) in enumerate(zip(('stdout', 'stderr'), streams), 1):
