@@ -43,40 +43,26 @@ class Call:
 
     Args:
         words: of the command line; the first is a command, a script, or Python's -c.
-        fault: a function of this module, which the process calls before, and its
-            arguments.
+        fault: a function, which the process calls before, and its arguments.
+
+    Attributes:
+        process: of the command.
     """
 
     def __init__(self, folder, words, *fault):
-        pipes = [multiprocessing.Pipe(duplex=False) for _ in range(2)]
-        self._streams = [reader for reader, _ in pipes]
-        writers = [writer for _, writer in pipes]
-        self._process = FORKS.Process(
-            target=_work, args=(str(folder), words, writers, fault)
-        )
-        self._process.start()
-        for writer in writers:
-            writer.close()
-
-    @property
-    def is_running(self):
-        """Whether the process has not ended."""
-        return self._process.is_alive()
-
-    def send(self, number):
-        """Sends a signal to the process."""
-        os.kill(self._process.pid, number)
+        self._streams, ends = zip(*(FORKS.Pipe(duplex=False) for _ in range(2)))
+        args = str(folder), words, ends, fault
+        self.process = FORKS.Process(target=_work, args=args)
+        self.process.start()
+        for end in ends:
+            end.close()
 
     def done(self):
         """Waits for the end."""
-        texts = []
-        for stream in self._streams:
-            content = b''
-            while piece := os.read(stream.fileno(), 1 << 16):
-                content += piece
-            texts.append(content.decode())
-        self._process.join(60)
-        return Done(self._process.exitcode, *texts)
+        handles = [stream.fileno() for stream in self._streams]
+        texts = [open(n, encoding='utf-8', closefd=False).read() for n in handles]
+        self.process.join(60)
+        return Done(self.process.exitcode, *texts)
 
 
 def run(folder, words, *fault):

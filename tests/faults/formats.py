@@ -135,7 +135,7 @@ FORMATS = {
         'json',
     ),
     'ranking.csv': Format(
-        submission.read_predictions,
+        functools.partial(submission.read_predictions, padded=True),
         b'ID,TopConfigs\ntile:xla:a,4;1;0;2;3\nlayout:nlp:random:b,1;0;2\n',
         'text',
     ),
