@@ -312,12 +312,8 @@ class LayoutData(TaskData):
         settings: config_lib.LayoutConfig,
         stores: Mapping[str, layout_store.LayoutStore],
     ):
-        most = settings.max_configs
         self._sampler = layout_sampling.ConfigSampler(
-            stores['train'],
-            settings.sampling,
-            max_configs=most if most > 0 else None,
-            seed=settings.seed,
+            stores['train'], settings.sampling, settings.max_configs, settings.seed
         )
         self.has_prior = settings.estimate
         super().__init__(settings, stores)
