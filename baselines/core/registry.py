@@ -367,10 +367,13 @@ def drop_aliases(models: Mapping[str, type]) -> dict[str, type]:
 
 
 def check_code_file(path: str, flag: str = 'models_file') -> str:
-    """Returns the full path of a file; raises ValueError if it is not there."""
+    """Returns the full path of a file; raises ValueError if it is not there.
+
+    `flag` is the name of the flag that chose it; '' for none.
+    """
     path = files.expand(path)
     if not os.path.isfile(path):
-        raise ValueError(f'--{flag}: there is no file {path}')
+        raise ValueError(f'{flag and f"--{flag}: "}there is no file {path}')
     return path
 
 

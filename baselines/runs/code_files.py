@@ -104,9 +104,9 @@ def _names(code: Sequence[CodeFile]) -> list[str]:
 
 def check_unchanged(run: run_files.RunFile, code: Sequence[CodeFile]) -> None:
     """Raises ValueError if a run to resume was made with other files than `code`."""
-    now = {(file.flag, file.path): file.sha256 for file in code}
+    now = [(file.flag, file.path, file.sha256) for file in code]
     for stored in run.code:
-        if now.get((stored['flag'], stored['path'])) != stored['sha256']:
+        if (stored['flag'], stored['path'], stored['sha256']) not in now:
             refuse(stored['path'], os.path.join(run.model_dir, stored['copy']))
 
 

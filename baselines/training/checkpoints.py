@@ -138,10 +138,9 @@ class Unfinished:
         self, arrays: Mapping[str, np.ndarray], stored: Sequence[Sequence[str]]
     ) -> None:
         """Raises ValueError if a file of the user, (flag, path), has changed."""
-        now = {(file.flag, file.path): file.content for file in self.code}
         for number, (flag, path) in enumerate(stored):
             content = arrays[f'code_{number:04d}'].tobytes()
-            if now.get((flag, path)) != content:
+            if code_files.CodeFile(flag, path, content) not in self.code:
                 copy = f'unfinished_{self.key}_{os.path.basename(path)}'
                 copy = os.path.join(self._folder, copy)
                 with files.write_atomically(copy, 'wb') as stream:
