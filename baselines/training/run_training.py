@@ -133,8 +133,8 @@ def _prepare_training(
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []
     if graph_model is not None:
-        trainer, is_chief = graph_model.make_trainer(data), graph_model.is_chief
-        together = graph_model.wait_for_processes()
+        trainer, devices = graph_model.make_trainer(data), graph_model.devices
+        is_chief, together = devices.is_chief, devices.wait_for_workers()
         parts.append(text.count(trainer.count_weights(), 'weight'))
     if trees is not None:
         parts.append(f'at most {text.count(trees.trees, "tree")}')
