@@ -12,7 +12,6 @@ import json
 import re
 import shlex
 import sys
-import textwrap
 from typing import TypeVar
 
 from absl import app
@@ -404,11 +403,5 @@ def _describe_flag(flag: flags.Flag) -> str:
 
 
 def _indent_help(about: str) -> str:
-    margin = ' ' * (_WIDE + 3)
-    return textwrap.fill(
-        about,
-        text.TERMINAL,
-        initial_indent=margin,
-        subsequent_indent=margin,
-        break_on_hyphens=False,
-    )
+    margin = _WIDE + 3
+    return text.wrap_line(' ' * margin + about, margin)

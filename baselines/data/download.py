@@ -18,6 +18,7 @@ import email.message
 import glob
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -29,6 +30,7 @@ import urllib.request
 
 from baselines.core import files
 from baselines.core import phases
+from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import archives
@@ -54,17 +56,13 @@ def list_splits(names: Sequence[str]) -> list[str]:
     Args:
         names: names of collections, or 'all'.
     """
-    choices = f'choose from all, {", ".join(collections.NAMES)}'
-    chosen: list[str] = []
-    for name in names:
-        if name != 'all' and name not in collections.NAMES:
-            raise ValueError(f'collection {name!r} is unknown: {choices}')
-        chosen += collections.NAMES if name == 'all' else (name,)
+    choices = {'all': collections.NAMES, **{n: (n,) for n in collections.NAMES}}
+    chosen = [registry.resolve(name, choices, 'collection') for name in names]
     if not chosen:
-        raise ValueError(f'no collection given: {choices}')
+        raise ValueError(f'no collection given: choose from {", ".join(choices)}')
     return [
         '/'.join(['npz', *name.split(':'), split])
-        for name in dict.fromkeys(chosen)
+        for name in dict.fromkeys(itertools.chain(*chosen))
         for split in collections.SPLITS
     ]
 

@@ -239,15 +239,13 @@ def module_table(ranked: RankedModule, top: int) -> str:
 def _cells(row: text.JsonObject) -> list[str]:
     """Returns the cells of a ranked configuration in `module_table`."""
     config, time = row['config'], row['runtime_ns']
-    if len(config) > _MOST_CHARACTERS:
-        config = config[: _MOST_CHARACTERS - 3] + '...'
     return [
         f'{row["rank"]:,}',
         str(row['run_index']),
         f'{row["score"]:.4f}',
         text.format_duration(time) if time else '-',
         text.format_value(row['slowdown'], '.3f'),
-        config + ' (default)' * row['is_default'],
+        text.shorten(config, _MOST_CHARACTERS) + ' (default)' * row['is_default'],
     ]
 
 

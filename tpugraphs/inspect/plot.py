@@ -9,6 +9,7 @@ from baselines.core import text
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
 
+_CHARACTERS = 40  # of a label
 _DPI = 110
 _MAX_PIXELS = 16_000  # on a side; viewers give up not far above
 
@@ -91,7 +92,7 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawing.draw(axes)
     nodes = text.count(len(content.opcodes), 'node')
     edges = text.count(len(content.edges), 'edge')
-    title = f'{_strip_label(content.name)}\n{nodes}, {edges}'
+    title = f'{text.printable(content.name, _CHARACTERS)}\n{nodes}, {edges}'
     picture.suptitle(title, fontsize=10, parse_math=False)
     dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
@@ -107,7 +108,8 @@ class _Graph:
 
     def __init__(self, content: contents.Content):
         self._labels = [
-            _strip_label(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
+            text.printable(opcode, _CHARACTERS)
+            + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
         ]
         self._groups = [_GROUP_OF.get(o, 'elementwise') for o in content.opcodes]
@@ -180,8 +182,3 @@ class _Runtimes:
         axes.spines[['top', 'right']].set_visible(False)
         axes.set_box_aspect(0.8)
         axes.set_anchor('N')
-
-
-def _strip_label(label: str) -> str:
-    """Replaces unprintable characters by '?', and cuts at 40 characters."""
-    return ''.join(c if c.isprintable() else '?' for c in label)[:40]
