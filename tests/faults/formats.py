@@ -75,7 +75,7 @@ class Target(NamedTuple):
 OWN = {
     'baselines.data.packed.packer.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
-    'baselines.runs.code_files._ours': 'code of the package, as bytes',
+    'baselines.runs.code_files._find_shipped': 'code of the package, as bytes',
     'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.core.settings.parse_model_kwargs': 'a flag; part of run.jsonz, too',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
