@@ -50,8 +50,8 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': 'bbfb345e24563fc5ff05dddfb205a75737e650b8f920c2887eb38b5f1b112ba1',
-    'layout': '9ad1cafd0849a911e3d61b81b8952ed41c8c3f7fa11c8ee45db1db993288fd15',
+    'tile': 'cf4511ebea9fd9782e59168de04e423fc0af044694088592c993ebe53ae265c4',
+    'layout': 'cbad8b0aac03a4052e92c2320b00b98393f2117f3e801e2263526cdbff34ff74',
 }
 
 # The losses of `training.losses`, and the first lines of their docstrings.
@@ -95,7 +95,7 @@ Own = str | Sequence[type]
 
 
 def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
-    """Returns `choices[name]`.
+    """Returns the choice that a user named, `choices[name]`.
 
     Args:
         noun: for the message, such as 'model'.

@@ -275,7 +275,7 @@ class Measure(NamedTuple):
         return self.of_graph(np.zeros(len(runtimes)), runtimes)
 
 
-def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
+def _compute_tau(scores: np.ndarray, runtimes: np.ndarray) -> float:
     """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
@@ -304,7 +304,7 @@ _SLOWDOWNS = [
     for k in (1, 10, 100)
 ]
 _OPA = Measure('opa', 'OPA', ordered_pair_accuracy, random=0.5, more_is_better=True)
-_TAU = Measure('kendall_tau', 'tau', _tau_or_chance, random=0.0, more_is_better=True)
+_TAU = Measure('kendall_tau', 'tau', _compute_tau, random=0.0, more_is_better=True)
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',

@@ -69,13 +69,13 @@ class TileTable:
             rows: int64 [r], rows of `config_feat`.
         """
         if not len(self._is_kept):
-            return self._compute(rows)
+            return self._compute_rows(rows)
         missing = rows[~self._is_kept[rows]]
-        self._kept[missing] = self._compute(missing)
+        self._kept[missing] = self._compute_rows(missing)
         self._is_kept[missing] = True
         return self._kept[rows]
 
-    def _compute(self, rows: np.ndarray) -> np.ndarray:
+    def _compute_rows(self, rows: np.ndarray) -> np.ndarray:
         """Computes rows that are not kept; see `rows`."""
         # int64 [r]: the kernel between whose offsets each row is.
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1

@@ -64,7 +64,7 @@ class Measurer:
         """
         store = predictor.open_split(self._split)
         check_runtimes(store)
-        return store, _listed_configurations(predictor, store, self._protocol)
+        return store, _list_configurations(predictor, store, self._protocol)
 
     def measure(
         self, predictor: prediction.Predictor, opened: _Opened, scores: str = ''
@@ -159,7 +159,7 @@ def estimates(
     return predictor.task.estimates(store)
 
 
-def _listed_configurations(
+def _list_configurations(
     predictor: prediction.Predictor, store: splits.PackedSplit, protocol: str
 ) -> list[np.ndarray]:
     """Returns the configurations of each graph to measure on; [] for all."""
