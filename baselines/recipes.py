@@ -179,7 +179,9 @@ def _read_file(path: str, collection: str) -> text.JsonObject:
             'collection and settings'
         ) from None
     if made_for != collection:
-        raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
+        raise ValueError(
+            f'--recipe {path}: is for {text.printable(made_for)}, not for {collection}'
+        )
     for name, value in changes.items():
         if is_local(name, value):
             raise ValueError(

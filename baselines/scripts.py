@@ -114,7 +114,7 @@ def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     app.run(main, flags_parser=parse)
 
 
-def train_script(config_class: type, doc: str | None) -> None:
+def run_training_script(config_class: type, doc: str | None) -> None:
     """Runs a script that trains: its flags are the settings."""
     define_flags(config_class)
     run_script(functools.partial(train, config_class), doc)

@@ -14,7 +14,6 @@ import threading
 
 import pytest
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.core import text
 from tests.helpers import made_runs
@@ -24,6 +23,7 @@ from tests.helpers import settings_flags
 from tests.helpers import tile_records
 from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
+from tpugraphs.commands import _options
 
 _ROOT = places.ROOT
 _NO_FLAGS = ('setup.py', 'echo_download_commands.py')
@@ -145,18 +145,18 @@ def test_runs_are_plain_arguments_or_of_dir():
         ('--dir=a --dirs b c/d --out_dir out', ['out/a', 'out/b', 'c/d']),
     ):
         args = commands.make_parser('predict').parse_args(words.split())
-        assert command_line.get_run_names(args) == names
+        assert _options.get_run_names(args) == names
 
 
 def test_one_run_beside_files():
     args = commands.make_parser('rank').parse_args(['--dir', 'a', 'x.pb', 'y.pb'])
-    assert (command_line.get_run_name(args), args.modules) == ('a', ['x.pb', 'y.pb'])
+    assert (_options.get_run_name(args), args.modules) == ('a', ['x.pb', 'y.pb'])
     args = commands.make_parser('export').parse_args(['a', 'out'])
-    assert (command_line.get_run_name(args), args.output) == ('a', 'out')
+    assert (_options.get_run_name(args), args.output) == ('a', 'out')
     for words, message in ((['a', 'b'], '2: a b'), ([], '--dir latest')):
         args = commands.make_parser('settings').parse_args(words)
         with pytest.raises(ValueError, match=message):
-            command_line.get_run_name(args)
+            _options.get_run_name(args)
 
 
 @pytest.mark.parametrize('name', _COMMANDS)

@@ -88,6 +88,7 @@ def map_items(
             options = pipeline_options.PipelineOptions(arguments)
             with beam.Pipeline(runner=runner, options=options) as pipeline:
                 jobs = pipeline | 'Items' >> beam.Create(list(enumerate(items)))
+                # Without the reshuffle, one worker would get all items in one bundle.
                 _ = jobs | 'Distribute' >> beam.Reshuffle() | 'Work' >> beam.Map(do)
         return [_read_result(folder, number) for number in range(len(items))]
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import contextlib
 import sys
 
-from baselines import command_line
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -27,8 +26,11 @@ from baselines.scoring import measuring
 from baselines.scoring import prediction
 
 
-def evaluate_runs(args: argparse.Namespace) -> None:
+def evaluate_runs(args: argparse.Namespace, names: Sequence[str]) -> None:
     """Prints the measurements of runs, or of a file of scores: tables, and one of all.
+
+    Args:
+        names: names of the runs; there may be none with --predictions.
 
     Raises:
         ValueError: a run, the file or the data are unusable, or the data have no
@@ -38,8 +40,6 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     _check_output(args)
     summaries: text.JsonObject = {}
     options = settings_lib.make_from_options(prediction.Options, args)
-    has_runs = args.runs or args.dirs or not args.predictions
-    names = command_line.get_run_names(args) if has_runs else []
     predictors = prediction.find_all(names, options)
     if args.predictions:
         name = args.collection or collections.NAMES[0]
@@ -167,8 +167,11 @@ def _write_results(
         tables.write_tables(args.output, rows_of_tables, content)
 
 
-def average_runs(args: argparse.Namespace) -> None:
+def average_runs(args: argparse.Namespace, names: Sequence[str]) -> None:
     """Writes the ranking of several runs together, and prints its gain over them.
+
+    Args:
+        names: names of the runs, at least two.
 
     Raises:
         ValueError: a run, a weight or the data are unusable, or measurements are asked
@@ -177,7 +180,7 @@ def average_runs(args: argparse.Namespace) -> None:
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
     options = settings_lib.make_from_options(prediction.Options, args)
-    predictors = ensemble.load(command_line.get_run_names(args), options, fewest=2)
+    predictors = ensemble.load(names, options, fewest=2)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)
@@ -195,8 +198,10 @@ def average_runs(args: argparse.Namespace) -> None:
         for name, member in [*summary['members'].items(), together]:
             print()
             _print_summary(member, name)
-    shown = lambda: f'\n{comparison.format_ensemble(summary)}'
-    command_line.show(args, summary, shown)
+    if args.json:
+        print(text.to_json(summary))
+    else:
+        print(f'\n{comparison.format_ensemble(summary)}')
 
 
 def _print_summary(

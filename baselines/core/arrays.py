@@ -66,7 +66,7 @@ def check_numbers(
         )
     valid = are_valid(values)
     if not valid.all():
-        first = int(np.argmin(valid))
+        first = int(np.argmin(valid))  # the first False
         raise ValueError(f'{name} {first} is {values[first]}: {why}')
     return values
 

@@ -115,14 +115,14 @@ def _run_work(work: Callable[[], int | None]) -> int:
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
         _discard_output(sys.stdout)
-        return 141
+        return 141  # 128 + SIGPIPE, as in a shell
     except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
             message = 'interrupted'
             if isinstance(error, text.Interrupted):
                 message = f'{error}; go on with: {format_command(*error.flags)}'
             print(f'\n{message}', file=sys.stderr)
-            return 130
+            return 130  # 128 + SIGINT
         is_of_user = isinstance(error, (ValueError, OSError))
         if not is_of_user or os.environ.get('TPUGRAPHS_DEBUG'):
             raise
@@ -145,7 +145,7 @@ def _open_closed_streams() -> list[str]:
     for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode)  # takes the lowest free number
-            os.set_inheritable(stream.fileno(), True)
+            os.set_inheritable(stream.fileno(), True)  # as standard streams are
             setattr(sys, name, stream)
             closed.append(name)
     return closed

@@ -136,7 +136,7 @@ def read_blocks(
         if f'{key}.npy' not in archive.namelist():
             raise _describe_missing(key, archive.namelist())
         info = archive.getinfo(f'{key}.npy')
-        _check_total([info], max_bytes)
+        _check_total_size([info], max_bytes)
         with archive.open(info) as member:
             shape, fortran, dtype = _read_header(key, member, info.file_size)
             _check_kind(key, dtype, field)
@@ -195,6 +195,7 @@ def write_arrays(
     save(content, **arrays)
     if streamed:
         with zipfile.ZipFile(content, 'a', zipfile.ZIP_DEFLATED) as archive:
+            # Its size, not known yet, may be above 4 GiB.
             with archive.open(f'{streamed.key}.npy', 'w', force_zip64=True) as member:
                 header = {
                     'descr': np.lib.format.dtype_to_descr(streamed.dtype),
@@ -214,7 +215,7 @@ def _read_members(
     """Reads the arrays of `keys` that are present, if they are not too large."""
     infos = {info.filename: info for info in archive.infolist()}
     members = {key: infos[f'{key}.npy'] for key in keys if f'{key}.npy' in infos}
-    _check_total(members.values(), max_bytes)
+    _check_total_size(members.values(), max_bytes)
     arrays = {}
     for key, info in members.items():
         content = _unpack_member(archive, info)
@@ -239,14 +240,17 @@ def _unpack_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | N
         `zipfile` and its errors.
     """
     sizes = info.file_size, info.compress_size
+    # Flags are for encryption, for sizes after the content, and for names in UTF-8.
     is_plain = info.compress_type == zipfile.ZIP_DEFLATED and not info.flag_bits
     if archive.fp is None or not is_plain or not 0 < min(sizes) <= max(sizes) <= _SMALL:
         return None
     try:
         archive.fp.seek(info.header_offset)
         lengths = _MEMBER_HEADER.unpack(archive.fp.read(_MEMBER_HEADER.size))
+        # Those of the member's own header, which may differ from the directory's.
         archive.fp.seek(sum(lengths), io.SEEK_CUR)
         packed = archive.fp.read(info.compress_size)
+        # Negative: without a header of zlib's.  It unpacks no more than was claimed.
         content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, info.file_size)
     except (struct.error, zlib.error):
         return None
@@ -254,7 +258,7 @@ def _unpack_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | N
     return content if is_intact else None
 
 
-def _check_total(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
+def _check_total_size(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
     """Refuses members that unpack to more than `max_bytes`."""
     total = sum(info.file_size for info in infos)
     if total > max_bytes:
@@ -277,6 +281,7 @@ def _read_header(
     length = member.read(_HEADER_LENGTHS[version])
     text_of_header = member.read(int.from_bytes(length, 'little'))
     shape, fortran, dtype = _parse_header(version[0], length + text_of_header)
+    # Unpickling could run any code.
     if dtype.hasobject:
         raise untrusted.FieldError(
             f'{key} holds pickled Python objects, which are never loaded; save it as '
@@ -371,7 +376,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
 def _convert_array(key: str, array: np.ndarray, dtype: type | None) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None and dtype != array.dtype:
-        with np.errstate(over='ignore'):
+        with np.errstate(over='ignore'):  # what overflows is infinite
             array = array.astype(dtype, order='C', copy=False)
     if array.dtype.kind == 'f' and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))

@@ -50,8 +50,8 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': '2da883b30260a8e5ff73cb89d694dcdb0b212b20d05d6dda13a164c6d06041df',
-    'layout': 'd494f7f77c2e8513206f93a98bf351de324c311dde59560a26ac923e723d48e0',
+    'tile': 'cf4511ebea9fd9782e59168de04e423fc0af044694088592c993ebe53ae265c4',
+    'layout': 'cbad8b0aac03a4052e92c2320b00b98393f2117f3e801e2263526cdbff34ff74',
 }
 
 # The losses of `training.losses`, and the first lines of their docstrings.
@@ -95,7 +95,7 @@ Own = str | Sequence[type]
 
 
 def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
-    """Returns `choices[name]`.
+    """Returns the choice that a user named, `choices[name]`.
 
     Args:
         noun: for the message, such as 'model'.

@@ -66,15 +66,16 @@ def open_regular(path: str, max_bytes: int | None = None) -> BinaryIO:
         OSError: it cannot be read.
     """
     try:
-        # Opening does not wait for the other end of a pipe.
+        # Neither waits for the other end of a pipe nor takes over a terminal.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        if error.errno == errno.ENXIO:
+        if error.errno == errno.ENXIO:  # a socket
             raise ValueError(f'{path}: not a regular file') from None
         if os.path.islink(path) and error.errno in (errno.ENOENT, errno.ELOOP):
             raise ValueError(f'{path}: a link to a file that is not there') from None
         raise
     try:
+        # Of what is open: by now the name may be another file's.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f'{path}: not a regular file')
@@ -114,7 +115,7 @@ def loads(content: bytes | str, finite: bool = True) -> Any:
             deeply.
     """
     if isinstance(content, bytes):
-        content = content.decode(json.detect_encoding(content))
+        content = content.decode(json.detect_encoding(content))  # as in json.loads
     decoder = _DECODER if finite else _LENIENT
     try:
         return decoder.decode(content)
@@ -188,4 +189,4 @@ def check_fields(fields: object, rules: Mapping[str, Rule]) -> None:
 
 def is_int(value: object, least: int = 0) -> bool:
     """Returns whether a value is an integer >= `least` that JSON's readers agree on."""
-    return type(value) is int and least <= value < _MOST_NUMBER
+    return type(value) is int and least <= value < _MOST_NUMBER  # bool is no int here

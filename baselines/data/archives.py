@@ -113,6 +113,7 @@ def _check_members(
         if info.isdir() and not info.size:
             continue
         above, _, name = info.name.removeprefix('./').rpartition('/')
+        # A sparse file of a few bytes may claim any size.
         if above != folder or not info.isreg() or info.issparse():
             raise ValueError(
                 f'{text.quoted(info.name)} is no ordinary file in {folder}'

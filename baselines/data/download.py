@@ -95,7 +95,7 @@ def download(
         return None
     archive = f'{prefix}.tar'
     if not os.path.exists(archive):
-        _require_safe(base_url)
+        _require_safe_url(base_url)
         fetch(f'{base_url.rstrip("/")}/{name}.tar', archive)
     try:
         counts = archives.unpack(archive, root, split)
@@ -187,6 +187,7 @@ def _download_rest(url: str, out: BinaryIO, note: str) -> None:
             with files.write_atomically(note) as stream:
                 json.dump(version, stream)
             total = version['total']
+        # The rest of the archive, and its files next to it.
         purpose = f'download {url} and unpack it'
         archives.require_room(os.path.dirname(note), 2 * total - out.tell(), purpose)
         title = f'fetching {url.rpartition("/")[2]}'
@@ -205,7 +206,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Refuses a redirect to an address that is not safe, before it connects there."""
 
     def redirect_request(self, *args: Any) -> urllib.request.Request | None:
-        _require_safe(args[-1])  # the new address
+        _require_safe_url(args[-1])  # the new address
         return super().redirect_request(*args)
 
 
@@ -219,7 +220,7 @@ def _read_version(url: str, headers: email.message.Message) -> text.JsonObject:
     return {'total': int(length), 'validator': validator, 'md5': md5 and md5[1]}
 
 
-def _require_safe(url: str) -> None:
+def _require_safe_url(url: str) -> None:
     """Raises ValueError unless an address is https, or http on this machine."""
     parts = urllib.parse.urlsplit(url)
     local = parts.scheme == 'http' and parts.hostname in THIS_MACHINE

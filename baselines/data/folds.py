@@ -8,7 +8,7 @@ in the published splits.  The test split is not touched.  The graphs of a fold a
 packed into the cache once more, so each takes as much of the disk as both splits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import hashlib
 import json
 import os
@@ -77,10 +77,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
 
 
 def make_fold(
-    fold: str,
-    stores: Mapping[str, splits.PackedSplit],
-    program_of: Callable[[str], str],
-    cache_dir: str,
+    fold: str, stores: Mapping[str, splits.PackedSplit], cache_dir: str
 ) -> dict[str, splits.PackedSplit]:
     """Replaces the splits train and valid by their shares in a fold.
 
@@ -107,14 +104,14 @@ def make_fold(
                 f'--fold: all runtimes in {store.source} are 0; folds are made '
                 'of train and valid, and need those of both'
             )
-    ids = [graph_id for store in joined for graph_id in store.graph_ids]
     twice = set(joined[0].graph_ids) & set(joined[1].graph_ids)
     if twice:
         raise ValueError(
             f'--fold: {min(twice)} is in both {joined[0].source} and '
             f'{joined[1].source}; folds join them'
         )
-    groups = [families.remove_batch_size(program_of(graph_id)) for graph_id in ids]
+    programs = [name for store in joined for name in store.programs]
+    groups = [families.remove_batch_size(name) for name in programs]
     configs = np.concatenate([store.config_counts for store in joined])
     number, count = parsed
     validates = assign(groups, configs, count) == number - 1

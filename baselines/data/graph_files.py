@@ -135,7 +135,7 @@ class GraphRecord:
             ValueError: an array is not what the schema says; names the record and
                 the array.
         """
-        arrays = self._arrays(self.graph_id, whole=False)
+        arrays = self._collect_arrays(self.graph_id, whole=False)
         fields = {**record_fields('', arrays), 'graph_id': str(self.graph_id)}
         return type(self)(**fields)
 
@@ -149,9 +149,9 @@ class GraphRecord:
             ValueError: the record is not valid.
             OSError: the file cannot be written.
         """
-        npz.write_arrays(path, published(self._arrays(path)))
+        npz.write_arrays(path, published(self._collect_arrays(path)))
 
-    def _arrays(self, path: str, whole: bool = True) -> dict[str, np.ndarray]:
+    def _collect_arrays(self, path: str, whole: bool = True) -> dict[str, np.ndarray]:
         """Returns the record's arrays, checked; see `check`."""
         arrays = {}
         for key in self.schema:

@@ -38,7 +38,7 @@ def measured_on(root: str, shipped_task: str = '') -> str:
     try:
         sidecar = untrusted.loads(untrusted.read(path, MOST_SIDECAR))
         parts = sidecar.get('sources', [sidecar])
-        return ', '.join(sorted({_processor(part) for part in parts} - {''}))
+        return ', '.join(sorted({_read_processor(part) for part in parts} - {''}))
     except (OSError, *untrusted.DAMAGE):
         return ''
 
@@ -117,7 +117,7 @@ def release_name(number: int) -> str:
     return f'0.{number // 1000}.{number % 1000}'
 
 
-def _processor(part: text.JsonObject) -> str:
+def _read_processor(part: text.JsonObject) -> str:
     """Returns the processor that a source in a sidecar names."""
     if part['collection'].get('platform') == 'gpu':
         return GPU

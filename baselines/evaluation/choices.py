@@ -184,12 +184,12 @@ class Summary:
             'configurations': self.configurations,
             'unsure': self.unsure,
             'measured_modules': len(self._figures),
-            'slowdown': self._means('slowdown'),
-            'random': self._means('random'),
+            'slowdown': self._average_figures('slowdown'),
+            'random': self._average_figures('random'),
             'default': default,
         }
 
-    def _means(self, name: str) -> dict[str, float] | None:
+    def _average_figures(self, name: str) -> dict[str, float] | None:
         """Averages a figure over modules, by k; None without any module."""
         if not self._figures:
             return None
@@ -205,11 +205,11 @@ def module_table(ranked: RankedModule, top: int) -> str:
     if ranked.default is not None and ranked.default >= len(rows):
         rows.append(ranked.row(ranked.default))
     cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]
-    cells += map(_cells, rows)
+    cells += map(_format_cells, rows)
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
     if ranked.times:
-        times = [['measured', 'noise', 'x default', 'outcome'], *map(_time_cells, rows)]
+        times = [['measured', 'noise', 'x default', 'outcome'], *map(_show_times, rows)]
         cells = [[*row[:-1], *more, row[-1]] for row, more in zip(cells, times)]
     lines = [
         f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
@@ -221,7 +221,7 @@ def module_table(ranked: RankedModule, top: int) -> str:
         lines.append(f"  XLA's own choice: {place}")
     if ranked.untimed:
         lines.append(f'  not timed: {ranked.untimed}')
-    costs = _costs(figures(ranked))
+    costs = _format_costs(figures(ranked))
     lines += costs
     tied = int((ranked.scores == ranked.scores[0]).sum())
     if tied > 1 and costs:
@@ -236,7 +236,7 @@ def module_table(ranked: RankedModule, top: int) -> str:
     return '\n'.join(lines)
 
 
-def _cells(row: text.JsonObject) -> list[str]:
+def _format_cells(row: text.JsonObject) -> list[str]:
     """Returns the cells of a ranked configuration in `module_table`."""
     config, time = row['config'], row['runtime_ns']
     return [
@@ -249,7 +249,7 @@ def _cells(row: text.JsonObject) -> list[str]:
     ]
 
 
-def _time_cells(row: text.JsonObject) -> list[str]:
+def _show_times(row: text.JsonObject) -> list[str]:
     """Returns the cells of a configuration's times in `module_table`."""
     time = row.get('measured_ns')
     return [
@@ -260,7 +260,7 @@ def _time_cells(row: text.JsonObject) -> list[str]:
     ]
 
 
-def _costs(figures: text.JsonObject | None) -> list[str]:
+def _format_costs(figures: text.JsonObject | None) -> list[str]:
     """Returns the line on what a module's choices cost, in a list; see `figures`."""
     if not figures:
         return []

@@ -63,11 +63,13 @@ def paired_test(
         _, members = np.unique(groups[defined], return_inverse=True)
         of_programs = np.bincount(members, gain) / np.bincount(members)
         p = 1.0
+        # The test is not defined where all gains are 0.
         if of_programs.any():
             with warnings.catch_warnings():  # of few programs, some without a gain
                 warnings.simplefilter('ignore')
                 p = float(scipy.stats.wilcoxon(of_programs).pvalue)
         seen = NOT_SEEN
+        # low * high > 0: both bounds are on one side of 0.
         if low is not None and high is not None and low * high > 0 and p < _SIGNIFICANT:
             seen = 'better' if low > 0 else 'worse'
         tests[measure.key] = {

@@ -67,6 +67,7 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
     Returns:
         float64 [c]; equal scores share the mean of their ranks.
     """
+    # (rank - 1/2) / c is never 0 or 1, whose quantiles are infinite.
     places = _rank_with_ties(scores) - 0.5
     return scipy.special.ndtri(places / len(places))  # norm.ppf, without its checks
 

@@ -29,7 +29,7 @@ _FEW_SCORES = 512  # of which SciPy takes longer for Kendall's tau
 
 
 def rank_without_ties(scores: ArrayLike) -> np.ndarray:
-    """Returns int64 [c]: the place of each configuration in `best_first`, from 0.
+    """Returns int64 [c]: the place of each configuration from the best, 0.
 
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.
@@ -64,15 +64,17 @@ def expected_best(
     scores, costs = arrays.check_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
-    last = np.partition(scores, k - 1)[k - 1]
+    last = np.partition(scores, k - 1)[k - 1]  # the k-th lowest
     order = np.argsort(costs, kind='stable')
     order = order[scores[order] <= last]
     # True for the configurations that are taken in every order of the ties.
     certain = scores[order] < last
     drawn, tied = k - certain.sum(), len(order) - certain.sum()
+    # What is dearer than the cheapest of these is never the best.
     if certain.any():
         order = order[: certain.argmax() + 1]
     left = tied - np.arange(len(order) - 1, dtype=np.float64)  # n - i + 1
+    # S_i = S_{i-1} (n - i + 1 - d) / (n - i + 1).
     missed = np.cumprod(np.maximum(left - drawn, 0.0) / left)
     return float(values[order[0]] + np.diff(values[order]) @ missed)
 
@@ -158,7 +160,8 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     # The same number, without the import of SciPy's, its checks and its p-value.
     correct, total = ordered_pairs(scores, runtimes)
     pairs, of_scores = math.comb(len(scores), 2), _count_ties(scores)
-    # Of the pairs in `total`, these have equal scores.
+    # Of the pairs in `total`, these have equal scores.  Rank of the score times c plus
+    # rank of the runtime is one number for both.
     both = np.unique(scores, return_inverse=True)[1] * len(scores)
     tied = of_scores - _count_ties(both + np.unique(runtimes, return_inverse=True)[1])
     # Concordant less discordant pairs: correct - (total - tied - correct).
@@ -202,7 +205,7 @@ def bootstrap_interval(
     values = np.asarray(values, np.float64)
     if len(values) == 1:
         return None, None
-    if values.min() == values.max():
+    if values.min() == values.max():  # of which SciPy returns NaN
         return float(values[0]), float(values[0])
     with warnings.catch_warnings():  # of values without an interval
         warnings.simplefilter('ignore')
@@ -237,6 +240,7 @@ def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
         return None, None
     rng = np.random.default_rng(0)
     drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))  # groups
+    # Means over graphs, not over groups: [resamples].
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
@@ -271,7 +275,7 @@ class Measure(NamedTuple):
         return self.of_graph(np.zeros(len(runtimes)), runtimes)
 
 
-def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
+def _compute_tau(scores: np.ndarray, runtimes: np.ndarray) -> float:
     """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
@@ -300,7 +304,7 @@ _SLOWDOWNS = [
     for k in (1, 10, 100)
 ]
 _OPA = Measure('opa', 'OPA', ordered_pair_accuracy, random=0.5, more_is_better=True)
-_TAU = Measure('kendall_tau', 'tau', _tau_or_chance, random=0.0, more_is_better=True)
+_TAU = Measure('kendall_tau', 'tau', _compute_tau, random=0.0, more_is_better=True)
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',
@@ -337,6 +341,7 @@ def _count_ascending(ranks: np.ndarray) -> tuple[int, np.ndarray]:
     middle = len(ranks) // 2
     first, sorted_first = _count_ascending(ranks[:middle])
     second, sorted_second = _count_ascending(ranks[middle:])
+    # For each of the second part, how many of the first are smaller.
     between = int(np.searchsorted(sorted_first, sorted_second).sum())
     # A stable sort is fast where its input is two sorted parts.
     merged = np.sort(np.concatenate([sorted_first, sorted_second]), kind='stable')

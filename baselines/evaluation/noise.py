@@ -93,6 +93,7 @@ def _denoise_means(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
         return means
     # [n, n]: the density of the noise around each mean, at all others.
     weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
+    # x + s^2 f'(x) / f(x), with f a sum of normal densities, is this mean.
     return (weights @ means) / weights.sum(axis=1)
 
 

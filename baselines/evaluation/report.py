@@ -3,7 +3,7 @@
 One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import itertools
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from baselines.core import text
 from baselines.data import families
+from baselines.data.packed import splits
 from baselines.evaluation import metrics
 from baselines.evaluation import noise
 
@@ -41,6 +42,31 @@ class GraphResult(NamedTuple):
         The others are equal, and so in a random order.
         """
         return (np.arange(len(self.runtimes)) != self.default).astype(int)
+
+
+def join_results(
+    store: splits.PackedSplit,
+    scored: Iterable[np.ndarray],
+    estimates: Iterable[np.ndarray] | None = None,
+) -> list[GraphResult]:
+    """Joins the graphs of a split, and their runtimes, with scores.
+
+    Args:
+        scored: scores [c] of each graph.
+        estimates: untrained scores of each graph, to compare with, if any.
+    """
+    untrained = itertools.repeat(None) if estimates is None else estimates
+    return [
+        GraphResult(
+            store.graph_ids[graph],
+            scores,
+            store.labels(graph),
+            store.configurations(graph),
+            estimate,
+            store.default_of(graph),
+        )
+        for graph, (scores, estimate) in enumerate(zip(scored, untrained))
+    ]
 
 
 class Grouping(NamedTuple):

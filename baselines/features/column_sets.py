@@ -80,6 +80,7 @@ def detect_machine(store: splits.PackedSplit) -> str:
     if store.node_feat.shape[1] < len(schema.NODE):
         return 'tpu'
     nodes = kernel_nodes.KernelNodes(store)
+    # Sizes of the result and of the largest tile, [G, 6] each.
     elements = np.maximum(nodes.dims[nodes.root], 1)
     bounds = np.maximum(store.config_max[:, schema.OUTPUT_BOUNDS], 1)
     of_tiles, of_results = (x.prod(axis=1, dtype=float) for x in (bounds, elements))

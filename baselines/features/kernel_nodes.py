@@ -34,6 +34,7 @@ class KernelNodes:
         self.opcodes = np.asarray(store.node_opcode)
         self._count = len(store)
         self.kernel = np.repeat(np.arange(self._count), np.diff(store.node_offsets))
+        # Edges name nodes by their numbers in the kernel, here by those in the split.
         shift = np.repeat(store.node_offsets[:-1], np.diff(store.edge_offsets))
         self.edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
         self.is_root = self.raw[:, schema.IS_ROOT] > 0

@@ -66,6 +66,7 @@ class Normalizer:
             # [graphs, columns] -> [columns].
             low, high = low.min(axis=0), high.max(axis=0)
             with np.errstate(over='ignore'):
+                # The difference of two finite numbers may be infinite in float32.
                 endless = np.flatnonzero(~np.isfinite(high - low))
             if len(endless):
                 raise ValueError(
@@ -167,6 +168,7 @@ class Normalizer:
                 'kind, or train a model on this one'
             )
         used, low, span = self.scales[part]
+        # `take` copies, so the caller's array stays.
         scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
         scaled -= low
         scaled /= span
@@ -203,6 +205,7 @@ def _read_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray
     """Returns one list of a normaliser's JSON as bool or float32 array."""
     values = described.get(key)
     accepted = bool if kind is bool else (int, float)
+    # In Python true and false are integers, too.
     if not isinstance(values, list) or not all(
         isinstance(value, accepted) and isinstance(value, bool) == (kind is bool)
         for value in values

@@ -69,14 +69,15 @@ class TileTable:
             rows: int64 [r], rows of `config_feat`.
         """
         if not len(self._is_kept):
-            return self._compute(rows)
+            return self._compute_rows(rows)
         missing = rows[~self._is_kept[rows]]
-        self._kept[missing] = self._compute(missing)
+        self._kept[missing] = self._compute_rows(missing)
         self._is_kept[missing] = True
         return self._kept[rows]
 
-    def _compute(self, rows: np.ndarray) -> np.ndarray:
+    def _compute_rows(self, rows: np.ndarray) -> np.ndarray:
         """Computes rows that are not kept; see `rows`."""
+        # int64 [r]: the kernel between whose offsets each row is.
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
         table = np.empty((len(rows), len(self.names)), np.float32)
         for first in range(0, len(rows) if self.sets else 0, _CHUNK):
@@ -107,6 +108,7 @@ class TileTable:
         # Ragged: the rows of all kernels, end to end.
         taken = np.minimum(counts, _DRAWN)
         place = arrays.concatenate_ranges(np.zeros_like(taken), taken)
+        # place * step goes from 0 to the last configuration.
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
         rows = np.repeat(store.config_offsets[kernels], taken)
         columns = self.rows(rows + (place * step).astype(np.int64))

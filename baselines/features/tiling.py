@@ -43,6 +43,7 @@ def cut_dimensions(
         float64 [rows, dimensions], units of a tile, and trips of the loop over tiles.
     """
     tile = np.where(bounds > 0, np.minimum(bounds, units), units)
+    # A dimension that is not there has 0 units, and one trip.
     return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
 
 

@@ -119,7 +119,9 @@ def _compute_kernel_columns(store: tile_store.TileStore) -> np.ndarray:
     logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
     opcodes = np.zeros((len(counts), _OPCODES))
+    # The last column counts all opcodes from it on.
     np.add.at(opcodes, (nodes.kernel, np.minimum(nodes.opcodes, _OPCODES - 1)), 1)
+    # No piece of reduceat is empty: every kernel has a node.
     columns = [
         np.add.reduceat(logs, first, axis=0) / counts[:, np.newaxis],
         np.maximum.reduceat(logs, first, axis=0),

@@ -1,10 +1,14 @@
 """Collects one field of many protobuf messages into an array.
 
+`Fields` reads those of instructions, and `gather_timing` those of runs.
+
 Attribute access dominates the time of reading a protobuf in Python, so every field is
 read once per message, and NumPy does all arithmetic.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from typing import Any
 
 from google.protobuf import message
 import numpy as np
@@ -130,6 +134,7 @@ class Fields:
         if parent.endswith('[]'):
             lists = Ragged.from_rows([getattr(m, field) for m in ms] for ms in messages)
         else:
+            # A slice makes a list in one call.
             lists = Ragged.from_rows(getattr(m, field)[:] for m in messages)
         return lists.spread_rows(len(self.messages), rows)
 
@@ -178,3 +183,51 @@ class Fields:
             rows = np.fromiter((row for row, _ in inner), np.int64, len(inner))
             self._present[path] = rows, [value for _, value in inner]
         return self._present[path]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Configs:
+    """The usable runs of a module, c of them, in stored order.
+
+    Attributes:
+        config_runtime: int64 [c], nanoseconds; 0 for a candidate that was not
+            measured.
+        normalizer: time of the first usable default run, nanoseconds; None where
+            no default was measured.
+        default: the default among the c (first measured, else first); or None.
+        run_index: int64 [c], the positions of the usable runs among all runs.
+        dropped: run counts by reason.
+    """
+
+    config_runtime: np.ndarray
+    normalizer: int | None
+    default: int | None
+    run_index: np.ndarray
+    dropped: dict[str, int]
+
+
+def time_of(run: message.Message) -> int:
+    """Returns the nanoseconds that a run took; 0 or less if it was not measured."""
+    return run.profile.compute_time_ns
+
+
+def gather_timing(
+    usable: Sequence[tuple[int, message.Message]], least: int
+) -> dict[str, Any]:
+    """Returns fields of `Configs`: config_runtime, normalizer, default, run_index.
+
+    Args:
+        usable: (position among all runs, run) of c runs.
+        least: nanoseconds; a run that took less counts as not measured.
+    """
+    times = np.array([time_of(run) for _, run in usable], np.int64)
+    times[times < least] = 0
+    defaults = [i for i, (_, run) in enumerate(usable) if run.is_default]
+    default = next((i for i in defaults if times[i]), next(iter(defaults), None))
+    measured = default is not None and times[default]
+    return {
+        'config_runtime': times,
+        'normalizer': int(times[default]) if measured else None,
+        'default': default,
+        'run_index': np.array([index for index, _ in usable], np.int64),
+    }

@@ -114,6 +114,7 @@ def find_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
     total = sum(sizes)
     marked = [any(mark in name for mark in _SEGMENT_MARKS) for name in names]
     splits = [0, *itertools.compress(itertools.accumulate(sizes), marked)]
+    # n, unless a marked computation ends there.
     return np.array(splits + [total] * (splits[-1] < total), np.int64)
 
 
@@ -181,6 +182,8 @@ def _find_positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
     Both are int64 [any]; the result has the shape of `chosen`.
     """
+    # Stable, so that the last of equal ids is found.  Below all ids the place is -1,
+    # which is another id's, as the comparison finds.
     order = np.argsort(ids, kind='stable')
     places = order[np.searchsorted(ids[order], chosen, side='right') - 1]
     return np.where(ids[places] == chosen, places, -1)

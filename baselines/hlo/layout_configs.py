@@ -9,7 +9,7 @@ from google.protobuf import message
 import numpy as np
 
 from baselines.core import text
-from baselines.hlo import configs
+from baselines.hlo import gather
 from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
@@ -19,7 +19,7 @@ BLOCK_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class LayoutConfigs(configs.Configs):
+class LayoutConfigs(gather.Configs):
     """The usable runs of a program, of k configurable nodes."""
 
     node_config_ids: np.ndarray  # int64 [k], node numbers
@@ -67,7 +67,7 @@ def extract_configs(
     usable: list[tuple[int, message.Message]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
-        reason = _why_dropped(run, measured)
+        reason = _explain_drop(run, measured)
         if reason:
             dropped[reason] += 1
         else:
@@ -81,9 +81,9 @@ def extract_configs(
         )
     # A usable run that contradicts the module is an error of the whole file.
     for index, run in usable:
-        if measured and configs.time_of(run) <= 0:
+        if measured and gather.time_of(run) <= 0:
             raise ValueError(
-                f'run {index} took {configs.time_of(run)} ns; a usable run takes time'
+                f'run {index} took {gather.time_of(run)} ns; a usable run takes time'
             )
         if not run.module_config.HasField('layout_config'):
             raise ValueError(f'run {index} has no layout configuration')
@@ -93,17 +93,17 @@ def extract_configs(
                 f'run {index} has layouts of {text.count(count, "node")}, but '
                 f'config_index_to_node has {len(ids)}'
             )
-    vectors, codes = _encoded([run for _, run in usable], len(ids))
+    vectors, codes = _encode_layouts([run for _, run in usable], len(ids))
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
         vectors=vectors,
         codes=codes,
         dropped=dict(dropped),
-        **configs.timing(usable, 1),
+        **gather.gather_timing(usable, 1),
     )
 
 
-def _why_dropped(run: message.Message, measured: bool) -> str | None:
+def _explain_drop(run: message.Message, measured: bool) -> str | None:
     """Returns why a run does not count; None if it does."""
     if not run.HasField('module_config'):
         return 'without module configuration'
@@ -112,7 +112,7 @@ def _why_dropped(run: message.Message, measured: bool) -> str | None:
     return 'without profile' if measured and not run.HasField('profile') else None
 
 
-def _encoded(
+def _encode_layouts(
     runs: list[message.Message], num_configurable: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
@@ -130,12 +130,12 @@ def _encoded(
         for column, node in enumerate(run.module_config.layout_config.nodes):
             code = code_of.setdefault(node.SerializeToString(), len(code_of))
             if code == len(rows):
-                rows.append(_row(node, index, column))
+                rows.append(_make_row(node, index, column))
             codes[index, column] = code
     return np.array(rows, np.int32), codes
 
 
-def _row(node: message.Message, index: int, column: int) -> list[int]:
+def _make_row(node: message.Message, index: int, column: int) -> list[int]:
     """Returns the 18 features of a node's layouts; errors name run and node entry."""
     if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(

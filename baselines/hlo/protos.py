@@ -49,6 +49,7 @@ def outline_pool() -> descriptor_pool.DescriptorPool:
     kinds = descriptor_pb2.FieldDescriptorProto
     file_set = _read_files()
     messages = [m for file in file_set.file for m in file.message_type]
+    # Grows while it is walked: nested types are appended.
     for described in messages:
         # The entries of maps stay as they are: a key cannot be bytes.
         messages += [m for m in described.nested_type if not m.options.map_entry]

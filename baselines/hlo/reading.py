@@ -199,6 +199,7 @@ def check_memory(data: bytes, name: str) -> None:
         ValueError: it would take too much memory.
     """
     actual = getattr(protos, name).DESCRIPTOR
+    # An empty message takes two bytes of a file: there are no more than half as many.
     if _find_largest_size(actual) * len(data) // 2 <= FREE_MEMORY:
         return
     # Counting stops as soon as the limit is passed, so that it costs little itself.
@@ -262,7 +263,7 @@ def _find_inner_types(
 def _find_largest_size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of a type, or of the largest type inside it, in bytes."""
     types = [actual]
-    for message_type in types:
+    for message_type in types:  # grows while it is walked
         inner = {field.message_type for field in message_type.fields} - {None, *types}
         types += sorted(inner, key=lambda kind: kind.full_name)
     return max(map(_estimate_size, types))

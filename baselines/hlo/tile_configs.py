@@ -11,7 +11,6 @@ import numpy as np
 
 from baselines.core import text
 from baselines.hlo import candidates
-from baselines.hlo import configs
 from baselines.hlo import gather
 from baselines.hlo import schema
 
@@ -25,7 +24,7 @@ MAX_CONFIGS = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
-class TileConfigs(configs.Configs):
+class TileConfigs(gather.Configs):
     """The usable runs of a kernel."""
 
     config_feat: np.ndarray  # float32 [c, 24]
@@ -42,7 +41,7 @@ def why_unusable(tuning: message.Message, measured: bool = True) -> str | None:
         return 'no module'
     if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
         return 'a run without tile sizes'
-    usable = _usable(tuning, measured)
+    usable = _list_usable(tuning, measured)
     if measured:
         has_default = any(run.is_default for _, run in usable)
         return None if has_default else 'no usable default run'
@@ -71,7 +70,7 @@ def extract_configs(
     name = text.quoted(tuning.module.name)
     if reason:
         raise ValueError(f'module {name} has {reason}')
-    usable = _usable(tuning, measured)
+    usable = _list_usable(tuning, measured)
     if len(usable) > MAX_CONFIGS:
         raise ValueError(
             f'module {name} has {len(usable):,} usable runs, '
@@ -81,9 +80,9 @@ def extract_configs(
     sizes = [run.op_config.tile_size_config for _, run in usable]
     lists = {name: [getattr(s, name)[:] for s in sizes] for name in schema.TILE_LISTS}
     return TileConfigs(
-        config_feat=_columns(lists, pad),
+        config_feat=_pad_lists(lists, pad),
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
-        **configs.timing(usable, _MIN_TIME),
+        **gather.gather_timing(usable, _MIN_TIME),
     )
 
 
@@ -104,10 +103,10 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
             bounds = reader.read(config)
         for name, lists in rows.items():
             lists.append(bounds.get(name, []))
-    return _columns(rows, pad)
+    return _pad_lists(rows, pad)
 
 
-def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
+def _pad_lists(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
     """Returns the columns of the lists of all configurations: float32 [c, 24]."""
     blocks = [
         gather.Ragged.from_rows(lists[field.name]).columns(
@@ -118,14 +117,14 @@ def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarr
     return np.concatenate(blocks, axis=1).astype(np.float32)
 
 
-def _usable(
+def _list_usable(
     tuning: message.Message, measured: bool
 ) -> list[tuple[int, message.Message]]:
     """Returns (position, run) of the runs without error and, if asked, with a time."""
     return [
         (index, run)
         for index, run in enumerate(tuning.runs)
-        if not run.error and (not measured or configs.time_of(run) >= _MIN_TIME)
+        if not run.error and (not measured or gather.time_of(run) >= _MIN_TIME)
     ]
 
 

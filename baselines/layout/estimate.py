@@ -33,6 +33,7 @@ def estimate_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     dims = np.stack([products.dims] * 3, axis=1)
     codes, vectors = store.group_codes(number), store.vectors(number)  # [u, k], [d, 18]
     scores = np.empty(len(codes))
+    # Configurations of a block, so that its instructions x configurations fit.
     step = max(1, layout_table.PAIRS // max(1, len(products.share)))
     for start in range(0, len(codes), step):
         block = slice(start, start + step)

@@ -96,6 +96,7 @@ class StoredPrograms(Sequence[ScaledProgram]):
         if number not in self._programs:
             program = self._programs[number] = self._read(number)
             self._kept += program.feats.nbytes
+            # The newest stays, even if it alone is larger; a dict keeps its order.
             while self._kept > _KEPT_BYTES and len(self._programs) > 1:
                 first = next(iter(self._programs))
                 self._kept -= self._programs.pop(first).feats.nbytes
@@ -170,9 +171,9 @@ def unpack(
     # The sampled edge sets are those inside the segment: an edge needs both ends.
     selected = _mark_segments(node_sizes, per_program('segments', 2))  # bool [n]
     kept = _count_marked(selected, node_sizes, batch) / node_sizes  # [batch]
-    configurable = tf.range(num_config_ops)
-    config_inside = tf.gather(selected, config_ops)
-    edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)
+    configurable = tf.range(num_config_ops)  # edge i begins at 'nconfig' node i
+    config_inside = tf.gather(selected, config_ops)  # bool [k]
+    edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)  # bool [m]
     ops = {'op': packed['op'][nodes], 'feats': packed['feats'][nodes]}
     programs = {
         'graph_id': per_program('graph_ids'),
@@ -335,6 +336,7 @@ def draw_segments(
         int64 [programs, 2], first node and end.
     """
     most = sizes if keep_nodes < 0 else keep_nodes
+    # -(-a // b) is a / b rounded up: the number of segments, the last one shorter.
     first = rng.integers(0, -(-sizes // most)) * most
     return np.stack([first, np.minimum(first + most, sizes)], axis=1)
 

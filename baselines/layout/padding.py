@@ -68,7 +68,7 @@ def count_products(
     multiply_adds = (elements * summed)[chosen]  # [k]
     total = multiply_adds.sum()
     of_window = is_convolution & (window > pixels)
-    share = multiply_adds / (total + 1e-9)
+    share = multiply_adds / (total + 1e-9)  # 0 without products
     return Products(share, total, arrays.dims[chosen], of_window[chosen])
 
 

@@ -108,7 +108,7 @@ class PrunedScorer:
             codes = np.asarray(program.codes[done : done + most])
             states = plan.structure.find_states(codes)
             if len(codes) > 1 and self._estimate_bytes(plan, states) > self._budget:
-                most = max(len(codes) // 2, 1)
+                most = max(len(codes) // 2, 1)  # for all slices from here on
                 continue
             end = done + len(codes)
             scores[done:end] = self._score_slice(program, plan, codes, states)
@@ -134,6 +134,7 @@ class PrunedScorer:
         return (
             [tuple(m) for m in prepared.matrices],
             prepared.affected,
+            # Nodes are sorted by hops: those that vary come first.
             [base[:vary] for base in prepared.bases],
             prepared.pooled,
         )
@@ -143,6 +144,7 @@ class PrunedScorer:
         cells, messages = plan.structure.count_cells(states)
         width = plan.pooled.shape[-1]
         pairs = sum(s.of_config.size for s in states)
+        # Six float32 tensors [cells, width] at once; messages are indices and values.
         return 4 * width * 6 * cells + 64 * messages + 24 * pairs
 
     def _score_slice(

@@ -7,8 +7,8 @@ most configurations: they are in one of a few *states*.  A node in a state is a
 *cell*, and each layer is computed once per cell:
 
     structure = Structure.build(matrices, affected)     # once per program
-    states = structure.states(codes)                    # for some configurations
-    arrays = structure.cells(codes, states)             # indices for TensorFlow
+    states = structure.find_states(codes)               # for some configurations
+    arrays = structure.list_cells(codes, states)        # indices for TensorFlow
 
 No approximation: cells hold what the whole program's nodes would, and a node
 with too many states gets one per configuration.  Only numpy and scipy here;
@@ -122,6 +122,7 @@ class Structure:
                 of_config[g], sizes[g] = of_sets[key]
             start = np.concatenate([[0], np.cumsum(sizes)])
             example = np.empty(start[-1], np.int64)
+            # Any configuration with the state will do: the last one stays.
             example[of_config + start[:-1, None]] = np.arange(configs)
             layers.append(States(of_config, start, example))
         return layers
@@ -256,6 +257,7 @@ def _number_joint_states(
     configs = local.shape[1]
     state, count = local[nodes[0]], int(counts[nodes[0]])
     for node in nodes[1:]:
+        # Above c / 2 states, sharing them saves less than it costs to find them.
         if 2 * max(count, counts[node]) > configs:
             count = configs
             break

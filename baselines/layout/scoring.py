@@ -39,6 +39,7 @@ class LayoutScorer:
 
     def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
         in_lists = getattr(model, 'scores_depend_on_list', False)
+        # Parts are scored in slices of any length, which would change list-wise scores.
         by_parts = shows_parts(model) and not in_lists
         kind = pruned.PrunedScorer if by_parts else ForwardScorer
         self._score = kind(model, memory_budget).score
@@ -76,13 +77,14 @@ class LayoutScorer:
         if program.prior is not None:
             scores = scores + program.prior
         scores = tile_scoring.check_finite(scores, program.graph_id, 'program')
-        return scores[program.group]
+        return scores[program.group]  # [u] -> [c]
 
 
 def _cut_configs(
     program: graphs_lib.ScaledProgram, configs: np.ndarray
 ) -> graphs_lib.ScaledProgram:
     """Returns a program with only some of its configurations, int [s]."""
+    # The rows of `codes` that are left, and the row of each configuration among them.
     groups, group = np.unique(program.group[configs], return_inverse=True)
     return dataclasses.replace(
         program,
@@ -106,6 +108,7 @@ def shows_parts(model: tf.keras.Model) -> bool:
 
     parts = ['node_inputs', 'prepare', 'variable_sums', 'read_out', 'num_gnns']
     owners = [owner(name) for name in parts]
+    # A subclass that replaces `forward` alone would be scored without its change.
     return None not in owners and all(
         issubclass(part, owner('forward')) for part in owners
     )
@@ -132,6 +135,7 @@ class ForwardScorer:
 
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
+        # int [u]: the first configuration of each group of equal ones.
         distinct = np.unique(program.group, return_index=True)[1]
         size = None if self._in_lists else self._choose_slice_size(program)
         if size is None:
@@ -139,6 +143,7 @@ class ForwardScorer:
         else:
             ends = range(size, len(distinct), size)
             cuts = np.split(np.arange(len(distinct)), ends)
+        # Compiled once for each slice size; None takes lists of any length.
         if size not in self._compiled:
             score = functools.partial(self._score_packed, configs=size)
             self._compiled[size] = tile_graphs.trace_once(score)
@@ -147,7 +152,7 @@ class ForwardScorer:
             """Scores distinct configurations, by their numbers, in one slice."""
             # The last slice is filled up with its last configuration.
             rows = np.pad(cut, (0, (size or len(cut)) - len(cut)), 'edge')
-            configs = distinct[rows][np.newaxis, np.newaxis]
+            configs = distinct[rows][np.newaxis, np.newaxis]  # [1, 1, rows]
             packed = graphs_lib.pack([program], _FIRST, configs)
             scores = self._compiled[size](packed, np.int32(len(rows)))
             return scores.numpy()[: len(cut)]

@@ -60,10 +60,10 @@ def read(
         if os.path.isfile(path):  # or else its import says what is wrong
             content = untrusted.read(path, _MAX_BYTES)
             code.append(CodeFile(flag, path, content))
-    return code if models_file or not model else [*_ours(model, task), *code]
+    return code if models_file or not model else [*_find_shipped(model, task), *code]
 
 
-def _ours(model: str, task: str) -> list[CodeFile]:
+def _find_shipped(model: str, task: str) -> list[CodeFile]:
     """Returns the models.py of this package, if a model of this name is in it."""
     path = f'baselines/{registry.FOLDERS[task]}/models.py'
     content = untrusted.read(os.path.join(_ROOT, path), _MAX_BYTES)
@@ -76,7 +76,7 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
     """Writes copies into a model directory; raises OSError."""
     if code:
         os.mkdir(os.path.join(folder, _FOLDER))
-    for name, file in zip(_names(code), code):
+    for name, file in zip(_make_names(code), code):
         with open(os.path.join(folder, name), 'wb') as stream:
             stream.write(file.content)
 
@@ -85,15 +85,15 @@ def described(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
         'package': extensions.version('tpugraphs'),
-        'commit': _commit(),
+        'commit': _find_commit(),
         'files': [
             {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}
-            for name, c in zip(_names(code), code)
+            for name, c in zip(_make_names(code), code)
         ],
     }
 
 
-def _names(code: Sequence[CodeFile]) -> list[str]:
+def _make_names(code: Sequence[CodeFile]) -> list[str]:
     """Returns distinct paths of copies, relative to the model directory."""
     names = [os.path.basename(file.path) for file in code]
     return [
@@ -136,7 +136,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
         return
     flag = 'models_file' if named else _OURS
     stored = [entry for entry in run.code if entry['flag'] == flag]
-    used = [] if named else _ours(model, run.task)
+    used = [] if named else _find_shipped(model, run.task)
     if models_file:
         used = read(models_file, '')
     hashes = [entry['sha256'] for entry in stored]
@@ -160,7 +160,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     text.note(message)
 
 
-def _commit() -> str:
+def _find_commit() -> str:
     """Returns the commit of this checkout, with '-dirty' for changes; '' elsewhere."""
     command = ['git', 'describe', '--always', '--dirty', '--abbrev=40', '--exclude=*']
     if not os.path.exists(os.path.join(_ROOT, '.git')):

@@ -99,12 +99,12 @@ def sort_rows(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
-    def key(run: RunRow):
+    def make_key(run: RunRow):
         value = getattr(run, by)
         ordered_by = sign * value if isinstance(value, (int, float)) else value or ''
         return value is None, ordered_by, run.when
 
-    return sorted(rows, key=key)
+    return sorted(rows, key=make_key)
 
 
 def format_table(rows: Sequence[RunRow]) -> list[str]:

@@ -71,9 +71,9 @@ class RunFile:
         self.file, self.hash = run_file(model_dir), hash_of(model_dir)
         self.trees_file = trees_path(model_dir)
         self.has_weights = has_weights(model_dir)
-        self.args: text.JsonObject = _checked_args(info)
+        self.args: text.JsonObject = _check_args(info)
         _check_numbers(info)
-        self.code = _checked_code(info)
+        self.code = _check_code(info)
         self.collection = collections.select_collection(self.args)
         self.task = 'layout' if 'source' in self.args else 'tile'
         default = 16 if self.task == 'layout' else 10  # as published
@@ -129,7 +129,7 @@ class RunFile:
                 f'{self.file} belongs to another directory than {self.model_dir}: it '
                 f'was saved with other {kind}; copy both again'
             )
-        if self.digests.get('settings') != _settings_digest(self.info):
+        if self.digests.get('settings') != _hash_settings(self.info):
             raise ValueError(
                 f'{self.file} was changed since it was saved; copy it again'
             )
@@ -142,7 +142,7 @@ def signed(
     digests = {
         'trees': trees_digest,
         'weights': weights_digest,
-        'settings': _settings_digest(info),
+        'settings': _hash_settings(info),
     }
     return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
 
@@ -156,7 +156,7 @@ def hash_weights(values: Iterable['np.ndarray']) -> str:
     return hashed.hexdigest()
 
 
-def _settings_digest(info: text.JsonObject) -> str:
+def _hash_settings(info: text.JsonObject) -> str:
     """Hashes a run file's settings: everything but paths and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
     settings = {**info, 'args': args, 'digest': None}
@@ -236,7 +236,7 @@ def check_size(content: bytes) -> None:
         raise ValueError('it holds more values than any run has')
 
 
-def _checked_args(info: object) -> text.JsonObject:
+def _check_args(info: object) -> text.JsonObject:
     """Returns the flags in a run file's object, checked as all callers use them."""
     args = info.get('args') if isinstance(info, dict) else None
     if not isinstance(args, dict) or not isinstance(args.get('model'), str):
@@ -253,7 +253,7 @@ def _checked_args(info: object) -> text.JsonObject:
     return args
 
 
-def _checked_code(info: text.JsonObject) -> list[dict[str, str]]:
+def _check_code(info: text.JsonObject) -> list[dict[str, str]]:
     """Returns the list of `code_files.described`; [] of an older or published run."""
     code = info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None

@@ -42,8 +42,7 @@ class Scored(NamedTuple):
         """Joins the graphs of the split with the scores of each of several models."""
         untrained = measuring.estimates(self.first, self.store)
         estimates = None if untrained is None else list(untrained)
-        task = self.first.task
-        return [task.results(self.store, scores, estimates) for scores in models]
+        return [report.join_results(self.store, scored, estimates) for scored in models]
 
     def measure(self, averaged: Sequence[np.ndarray], by: str) -> text.JsonObject:
         """Measures averaged scores and each run, and compares them graph by graph.

@@ -64,7 +64,7 @@ class Measurer:
         """
         store = predictor.open_split(self._split)
         check_runtimes(store)
-        return store, _listed_configurations(predictor, store, self._protocol)
+        return store, _list_configurations(predictor, store, self._protocol)
 
     def measure(
         self, predictor: prediction.Predictor, opened: _Opened, scores: str = ''
@@ -97,7 +97,7 @@ class Measurer:
         key = collection.name, store.fingerprint, bool(lists), formula is None
         if key not in self._known:
             unscored = [np.zeros(0)] * len(store)
-            results = task.results(store, unscored, formula)
+            results = report.join_results(store, unscored, formula)
             if lists:  # a configuration listed twice was measured once
                 results = [result._replace(configurations=None) for result in results]
             self._known[key] = (
@@ -159,7 +159,7 @@ def estimates(
     return predictor.task.estimates(store)
 
 
-def _listed_configurations(
+def _list_configurations(
     predictor: prediction.Predictor, store: splits.PackedSplit, protocol: str
 ) -> list[np.ndarray]:
     """Returns the configurations of each graph to measure on; [] for all."""

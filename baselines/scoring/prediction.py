@@ -226,7 +226,7 @@ class Predictor:
         stores = {name: self._open(name) for name in ('train', 'valid')}
         if trained_on == folds.hash_fold(fold, stores, split):
             cache_dir = self.options.cache_dir
-            return folds.make_fold(fold, stores, self.task.program_of, cache_dir)[split]
+            return folds.make_fold(fold, stores, cache_dir)[split]
         text.note(
             f'{run.model_dir} is of fold {text.printable(fold)} of other '
             f'data; {stores[split].source} is taken whole'

@@ -1,1 +1,1 @@
-"""The two tasks, ranking tiles and ranking layouts: everything specific to a task."""
+"""The interface of a task, ranking tiles or ranking layouts, and the two by name."""

@@ -1,8 +1,7 @@
 """The interface of a task for training, ranking and reports."""
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Sequence
-import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -16,8 +15,6 @@ from baselines.hlo import schema
 if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
-
-    from baselines.evaluation import report
 
 _Split = TypeVar('_Split', bound=splits.PackedSplit)
 # The graphs of a split as models read them: `TileGraphs` or `StoredPrograms`.
@@ -178,55 +175,3 @@ class Task(abc.ABC, Generic[_Split]):
             float64 [graphs]; 0 where no model begins with the estimates.
         """
         return np.zeros(len(numbers))
-
-    @abc.abstractmethod
-    def labels(self, store: _Split, number: int) -> np.ndarray:
-        """Returns the measured runtimes [configurations] of a graph."""
-
-    def default_of(self, store: _Split, number: int) -> int | None:
-        """Returns the compiler's own configuration of a graph; None: not known."""
-        return None
-
-    @abc.abstractmethod
-    def configurations(self, store: _Split, number: int) -> np.ndarray | None:
-        """Numbers the different configurations of a graph.
-
-        Returns:
-            int [configurations], equal for equal ones; None where that is not known.
-        """
-
-    @abc.abstractmethod
-    def drawable(self, store: _Split, settings: Any) -> np.ndarray:
-        """Counts the configurations that a training draws: int64 [graphs]."""
-
-    def program_of(self, graph_id: str) -> str:
-        """Returns the name of a graph's program."""
-        from baselines.evaluation import report
-
-        return report.GROUPINGS[self.name].group_of(graph_id)
-
-    def results(
-        self,
-        store: _Split,
-        scored: Iterable[np.ndarray],
-        estimates: Iterable[np.ndarray] | None = None,
-    ) -> list['report.GraphResult']:
-        """Returns the graphs of a split with their scores and measured runtimes.
-
-        Args:
-            estimates: untrained scores of each graph, to compare with, if any.
-        """
-        from baselines.evaluation import report
-
-        untrained = itertools.repeat(None) if estimates is None else estimates
-        return [
-            report.GraphResult(
-                store.graph_ids[number],
-                scores,
-                self.labels(store, number),
-                self.configurations(store, number),
-                estimated,
-                self.default_of(store, number),
-            )
-            for number, (scores, estimated) in enumerate(zip(scored, untrained))
-        ]

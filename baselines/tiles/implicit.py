@@ -52,15 +52,17 @@ class Multiplier:
         if x.shape.rank == 2:
             return self._multiply(x)
         shape = tf.shape(x)
+        # [columns, d]: rows as they lie in memory, so nothing is copied.
         flat = tf.reshape(x, [shape[0], tf.reduce_prod(shape[1:])])
         y = self._multiply(flat)
         y = tf.reshape(y, tf.concat([tf.shape(y)[:1], shape[1:]], 0))
-        y.set_shape([None] + x.shape.as_list()[1:])
+        y.set_shape([None] + x.shape.as_list()[1:])  # which the reshape forgets
         return y
 
     def _multiply(self, x: tf.Tensor) -> tf.Tensor:
         """Multiplies with a matrix [columns, d]."""
         entries = self._all_entries()
+        # Takes int32 indices, in any order and repeated: such entries add up.
         return tf.raw_ops.SparseTensorDenseMatMul(
             a_indices=tf.stack([entries.rows, entries.cols], axis=1),
             a_values=tf.cast(entries.values, x.dtype),
@@ -96,6 +98,7 @@ class Multiplier:
 
     def normalize_left(self) -> 'Multiplier':
         """Makes D^-1 A, with D the row sums: every row then sums to 1."""
+        # An empty row has the sum 0, replaced by 1: it stays 0 and does not become NaN.
         return Product(DiagMatrix(1.0 / self.rowsums(1.0)), self)
 
     def normalize_right(self) -> 'Multiplier':
@@ -116,6 +119,7 @@ class Multiplier:
 
 def _sums(matrix: Multiplier, replace_if_0: Optional[float]) -> tf.Tensor:
     """Sums over each row; see `Multiplier.rowsums`."""
+    # A product with ones, so it needs no entries: [rows, 1].
     sums = tf.squeeze(matrix @ tf.ones([matrix.shape[1], 1]), axis=1)
     if replace_if_0 is None:
         return sums
@@ -184,6 +188,7 @@ class Sum(Multiplier):
         self._terms = terms
         parts = [term.entries for term in terms]
         entries = None
+        # Repeated coordinates add up, so a sum is one longer list of entries.
         if all(part is not None for part in parts):
             entries = Entries(*[tf.concat(column, 0) for column in zip(*parts)])
         super().__init__(terms[0].shape, entries)
@@ -218,6 +223,7 @@ class Product(Multiplier):
         ]
         if len(general) > 1:
             return None
+        # All diagonal: the last one takes the others.
         middle = general[0] if general else len(self._factors) - 1
         entries = self._factors[middle].entries
         if entries is None:
@@ -226,12 +232,13 @@ class Product(Multiplier):
         for left in filter(None, reversed(diagonal[:middle])):
             entries = left.scale_rows(entries)
         for right in filter(None, diagonal[middle + 1 :]):
+            # A D = (D A')', so columns are scaled as the rows of A'.
             entries = right.scale_rows(entries.transposed()).transposed()
         return entries
 
     def _multiply(self, x: tf.Tensor):
         if self.entries is not None:
             return super()._multiply(x)
-        for factor in reversed(self._factors):
+        for factor in reversed(self._factors):  # A (B x): from the right
             x = factor._multiply(x)
         return x

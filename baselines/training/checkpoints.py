@@ -25,7 +25,7 @@ from baselines.runs import saved
 from baselines.training import progress
 
 _NAMES = 'arrays'  # key of the arrays' names in the JSON
-_MAX_STATE_BYTES = 1 << 40
+_MAX_STATE_BYTES = 1 << 40  # 1 TiB: larger than any model
 
 
 class Unfinished:
@@ -86,6 +86,7 @@ class Unfinished:
                 epochs = len(described['curve']['epoch'])
             except untrusted.DAMAGE as error:
                 raise _make_damage_error(self._path, str(error)) from None
+            # It becomes part of a path, so nothing but a hash is taken.
             if not re.fullmatch('[0-9a-f]{32}', run_hash):
                 raise _make_damage_error(self._path, 'run_hash')
             if epochs > config.epochs:
@@ -141,6 +142,7 @@ class Unfinished:
         for number, (flag, path) in enumerate(stored):
             content = arrays[f'code_{number:04d}'].tobytes()
             if code_files.CodeFile(flag, path, content) not in self.code:
+                # The content that the training began with, for the user to go back to.
                 copy = f'unfinished_{self.key}_{os.path.basename(path)}'
                 copy = os.path.join(self._folder, copy)
                 with files.write_atomically(copy, 'wb') as stream:
@@ -177,14 +179,16 @@ class Unfinished:
         """
         longest = shorter = None
         for model_dir in run_files.list_dirs(self._folder):
-            with contextlib.suppress(ValueError, OSError):
+            with contextlib.suppress(ValueError, OSError):  # or damaged: left out
                 run = finding.load(model_dir)
                 is_ours = run.info.get('training_key') == self.key
                 done = _count_epochs(run)
+                # Trees alone have no epochs.
                 is_ours &= not run.has_model or done <= self._config.epochs
                 if is_ours and (longest is None or done > _count_epochs(longest)):
                     longest = run
                 epochs = run.args['epochs']
+                # The key of a schedule depends on --epochs; see `config.hash_training`.
                 as_long = dataclasses.replace(self._config, epochs=epochs)
                 if run.info.get('training_key') == self._key_of(as_long):
                     shorter = run if epochs < self._config.epochs else shorter
@@ -288,7 +292,9 @@ def read_state(path: str) -> tuple[dict[str, np.ndarray], text.JsonObject] | Non
         return None
     try:
         arrays = npz.read_all(path, _MAX_STATE_BYTES)
+        # Not finite: the best score is -inf before there is one.
         described = untrusted.loads(arrays.pop('json').tobytes(), finite=False)
+        # Arrays that are listed and not there, or there and not listed.
         missing = set(described.pop(_NAMES)) ^ set(arrays)
         if missing:
             raise ValueError(f'without {min(missing)}')

@@ -200,7 +200,7 @@ def _score_fold(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
     part = run.collection.part('', run.model_dir)
     predictor = prediction.Predictor(part, _make_options(config), run)
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
-    results = predictor.task.results(valid, predictor.score(valid))
+    results = report.join_results(valid, predictor.score(valid))
     return _Fold(run, results, test.graph_ids, list(predictor.score(test)))
 
 

@@ -78,7 +78,7 @@ class Devices:
         return shares
 
     def find_row(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the row of a step of the current replica in the arrays of `share`."""
+        """Returns the current replica's row of a step in the arrays of `take_share`."""
         # A step has a row for each replica of this process, numbered from `_first`.
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
@@ -133,6 +133,7 @@ def update_variables(
     def merged(
         strategy: tf.distribute.Strategy, *arguments: Sequence[tf.Tensor]
     ) -> None:
+        # Runs once for all replicas, whose values it gets; `update` assigns each copy.
         for variable, *values in zip(variables, *arguments):
             strategy.extended.update(variable, change, args=tuple(values))
 
@@ -163,9 +164,11 @@ def open_devices(name: str) -> Devices:
 @contextlib.contextmanager
 def end_on_interrupt() -> Iterator[None]:
     """Lets Ctrl-C end the process at once, even while C++ code is waiting."""
+    # No other thread may set a handler.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    # Python's handler would run only after the C++ call has returned.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield

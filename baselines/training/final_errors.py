@@ -59,7 +59,7 @@ def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.Jso
             scored = list(map(scorer.mean, members))
         else:
             scored = formula
-        results = data.task.results(stores['valid'], scored)
+        results = report.join_results(stores['valid'], scored)
         errors['val'] = _measure_collections(collection, stores['valid'], results)
         score = _measure_validation(data, scored)
         if scorer.trees is not None and score:  # an epoch's is without them
@@ -72,7 +72,7 @@ def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.Jso
     means = map(scorer.mean, members)
     scored = list(scorer_lib.noting_ties(settings.model, test, means))
     if settings.test_mode == 'metrics':
-        results = data.task.results(test, scored)
+        results = report.join_results(test, scored)
         errors['test'] = _measure_collections(collection, test, results)
     # By collection and split; None for a collection of a split not measured.
     names = dict.fromkeys([collection.name, *(p.name for p in collection.parts)])
@@ -153,10 +153,10 @@ def choose_weights(
     task = scorer.task
     # Judged by the same measure as the best epoch.
     quality = metrics.find_measure(task.name, task.judged_by).of_graph
-    runtimes = [task.labels(store, number) for number in range(len(scored))]
+    runtimes = [store.labels(graph) for graph in range(len(scored))]
     graphs = [
-        ensembles.ScoredGraph(task.program_of(name), members, times)
-        for name, members, times in zip(store.graph_ids, scored, runtimes)
+        ensembles.ScoredGraph(program, members, times)
+        for program, members, times in zip(store.programs, scored, runtimes)
         if len(members) > 1
     ]
     weights = ensembles.choose_weights(graphs, quality)
@@ -214,7 +214,7 @@ def _measure_validation(
     """
     store = data.stores['valid']
     pairs = [
-        (scored[graph][configs], data.task.labels(store, graph)[configs])
+        (scored[graph][configs], store.labels(graph)[configs])
         for graph, configs in enumerate(data.validated)
     ]
     measured = data.measure_validation(pairs) if pairs else None

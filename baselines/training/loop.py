@@ -53,11 +53,9 @@ class Validator:
         self._data = data
         self._loss = loss
         store, chosen = data.stores['valid'], data.validated
-        self._labels = [
-            data.task.labels(store, graph)[configs]
-            for graph, configs in enumerate(chosen)
-        ]
+        self._labels = [store.labels(n)[configs] for n, configs in enumerate(chosen)]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
+        # Lists of equal configurations do not tell whether a model ignores them.
         differ = [data.has_choice(n, configs) for n, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)
 
@@ -77,6 +75,7 @@ class Validator:
     def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
         """Computes the training loss on the first `configs` entries of each list."""
         configs = self._data.settings.configs
+        # As long as the lists of the training: a loss may grow with the length.
         lists: list[tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])
             for scores, labels in pairs
@@ -211,6 +210,7 @@ class Trainer:
             measured = validator.measure()
         if not self.devices.is_distributed:
             return measured
+        # A tensor holds no None, so NaN travels in its place.
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
         agreed = self.devices.broadcast_values(values)
         defined = (None if math.isnan(x) else float(x) for x in agreed)
@@ -238,12 +238,13 @@ class Trainer:
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
+                    # One by one, so that the error names the graph and its size.
                     for graph in np.unique(drawn[0]):
                         nodes = np.diff(data.stores['train'].node_offsets)[graph]
                         where = f'the loss is not finite: a graph of {nodes:,} nodes'
                         with text.locate_errors(where):
                             list(self.scorer.scores(data.graphs['train'], graph[None]))
-                    raise
+                    raise  # all scores are finite, and the loss is not
                 loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None

@@ -72,9 +72,7 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         mean over lists of sum_i (log sum_{j >= i} exp(s_j) - s_i)
 
     with scores s sorted by falling label; equal labels come in random order.
-    The value is that of TensorFlow Ranking's ListMLELoss, which takes the
-    logarithm of a sum that underflows, and is infinite, where scores lie more
-    than 88 apart: long trainings get there.
+    The value is that of TensorFlow Ranking's ListMLELoss.
 
     Example:
         >>> loss = CombinedLoss('ListMLELoss', temperature=1)
@@ -82,6 +80,8 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         0.3132...
     """
     ordered = _sort_by_label(labels, scores)
+    # Not the logarithm of a sum, as there: float32 sums underflow, and the loss is
+    # infinite, where scores lie 88 apart, and long trainings get there.
     rest = tf.math.cumulative_logsumexp(ordered, axis=1, reverse=True)
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
 
@@ -137,10 +137,11 @@ def pairwise_runtime(
         >>> float(loss([[4.0, 1.0, 1.005]], [[0.0, 0.0, 0.0]]))  # log(2)
         0.6931...
     """
+    # log(y_i / y_j), [lists, n, n]; runtimes of 0 stay finite.
     ratios = _compute_differences(tf.math.log(tf.maximum(labels, 1e-30)))
     weights = tf.where(ratios > math.log1p(noise), ratios, 0.0)
     losses = tf.nn.softplus(-_compute_differences(scores))
-    of_lists = tf.math.divide_no_nan(
+    of_lists = tf.math.divide_no_nan(  # 0 / 0 is 0: a list without pairs
         tf.reduce_sum(weights * losses, axis=[1, 2]),
         tf.reduce_sum(weights, axis=[1, 2]),
     )
@@ -189,7 +190,7 @@ def _average_pairs(labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
 
 def _get_relevance(labels: tf.Tensor) -> tf.Tensor:
     """Computes relevance: 1 for the fastest of a list, 1/2 for twice its time."""
-    labels = tf.maximum(labels, 1e-30)
+    labels = tf.maximum(labels, 1e-30)  # or 0 / 0 where a runtime is 0
     return tf.reduce_min(labels, axis=1, keepdims=True) / labels
 
 
@@ -268,6 +269,7 @@ def _find_loss(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     functions = {
         key: value
         for key, value in vars(module).items()
+        # Not what the file imports.
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
     return _wrap_user_loss(registry.resolve(function, functions, f'function in {path}'))
@@ -323,7 +325,7 @@ def _parse_spec(spec: str) -> list[tuple[str, float]]:
         try:
             weight = float(text) if colon else 1.0
         except ValueError:
-            weight = math.nan
+            weight = math.nan  # refused below
         if not (0 < weight < math.inf):
             raise ValueError(
                 f'--losses: the weight of {name!r} must be above 0, not {text!r}'

@@ -65,18 +65,16 @@ def _open_collection(
     settings: config_lib.AnyConfig, collection: collections.Collection
 ) -> dict[str, splits.PackedSplit]:
     """Opens the splits of one collection; see `open_splits`."""
-    task = lookup.TASKS[collection.task]
     # A folder of `collect` may be too small to have validation and test splits.
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
-    open_split = task.store_class.open_collection
+    open_split = lookup.TASKS[collection.task].store_class.open_collection
     stores = {split: open_split(collection, settings, split) for split in present}
     if len(stores) == 1:
         stores = _add_stand_ins(stores['train'])
     if settings.fold:
-        cache_dir = settings.cache_dir
-        stores = folds.make_fold(settings.fold, stores, task.program_of, cache_dir)
+        stores = folds.make_fold(settings.fold, stores, settings.cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']

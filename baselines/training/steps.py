@@ -88,13 +88,13 @@ class Steps:
         return loss, correct, total
 
     def get_state(self) -> list[np.ndarray]:
-        """Returns everything that a step changes, for `restore`."""
+        """Returns everything that a step changes, for `restore_state`."""
         averages = [average.numpy() for average in self._averages]
         return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
     def restore_state(self, state: list[np.ndarray]) -> None:
         """Puts back a state from `get_state`; raises ValueError for another model's."""
-        # The flat list of `state`: weights, then Adam's moments, then averages.
+        # The flat list of `get_state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
         averages = state[moments:]
@@ -176,6 +176,7 @@ class Steps:
         """Updates the moving averages of the weights after a step."""
         step = tf.cast(self.optimizer.iterations, tf.float32)
         # Early averages are over few steps, so the first weights count less in them.
+        # As in tf.train.ExponentialMovingAverage: (1 + n) / (10 + n), n = step - 1.
         share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))
         devices_lib.update_variables(
             lambda average, v, share: average.assign_add(share * (v - average)),
@@ -214,6 +215,7 @@ def make_learning_rate(
         return settings.lr
     return tf.keras.optimizers.schedules.CosineDecay(
         initial_learning_rate=0.0 if warm else settings.lr,
+        # At least 1: the schedule divides by it.
         decay_steps=max(total_steps - warm, 1) if falls else 1,
         alpha=0.0 if falls else 1.0,  # where it ends, as a share of lr
         warmup_target=settings.lr if warm else None,

@@ -1,7 +1,7 @@
 """The data of a training: draws and packs its steps, and validation lists.
 
 data = open_data(settings)
-for drawn in data.draws(epoch=0):
+for drawn in data.draw_steps(epoch=0):
     packed = data.pack(*drawn)
 """
 
@@ -86,7 +86,7 @@ class TaskData(abc.ABC):
         self.patience_steps: int = getattr(settings, 'early_stop_steps', 0)
         sets = getattr(settings, 'column_sets', [])
         train = stores['train']
-        self.drawable = self.task.drawable(train, settings)
+        self.drawable = _count_drawable(train, settings)
         # A step draws different configurations, so graphs with fewer are left out.
         self.chosen = np.flatnonzero(self.drawable >= settings.configs)
         if settings.model == registry.TREES:
@@ -150,8 +150,8 @@ class TaskData(abc.ABC):
 
     def compute_weights(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
-        ids = self.stores['train'].graph_ids
-        names = [families.find_family(self.task.program_of(ids[n])) for n in graphs]
+        programs = self.stores['train'].programs
+        names = [families.find_family(programs[graph]) for graph in graphs]
         return families.compute_weights(names, self.settings.family_temperature)
 
     @property
@@ -174,6 +174,7 @@ class TaskData(abc.ABC):
 
     def make_signature(self) -> dict[str, 'tf.TensorSpec']:
         """Returns the types of packed steps, of any number of graphs."""
+        # One step with graph 0 and its configuration 0: types and ranks are the same.
         graph = np.zeros([1, 1], np.int64)
         return tiles.graphs.make_signature(self.pack(graph, graph[..., np.newaxis]))
 
@@ -230,6 +231,7 @@ class TaskData(abc.ABC):
 
     def make_epoch_rng(self, epoch: int) -> np.random.Generator:
         """Makes the random generator of an epoch."""
+        # Of both, so that a resumed training draws what it would have drawn.
         return np.random.default_rng([self.settings.seed, epoch])
 
     @functools.cached_property
@@ -250,7 +252,7 @@ class TaskData(abc.ABC):
     def has_choice(self, graph: int, configs: np.ndarray) -> bool:
         """Returns whether configurations of a validation graph differ in features."""
         store = self.stores['valid']
-        rows = self.task.configurations(store, graph)
+        rows = store.configurations(graph)
         if rows is None:
             rows = store.part('config_feat', graph)
         return bool((rows[configs] != rows[configs][:1]).any())
@@ -266,6 +268,7 @@ class TaskData(abc.ABC):
         correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
         tau = None
         if self.task.judged_by == 'kendall_tau':
+            # NaN, where all scores are equal, counts as 0.
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
             # Collections have equal weights, whatever their numbers of programs.
             collection = self.stores['valid'].collection_of[: len(taus)]
@@ -331,7 +334,7 @@ class LayoutData(TaskData):
             configs = self._sampler.draw_configs(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
             kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
-            yield tuple(x[np.newaxis] for x in (programs, configs, kept))
+            yield tuple(x[np.newaxis] for x in (programs, configs, kept))  # one step
 
     def _describe_graphs(self) -> str:
         collection = ':'.join(self.settings.collection.flags.values())
@@ -397,7 +400,7 @@ def fit_recipe(
                     f'--columns={",".join(added)}'
                 )
     # With the recipe's number most graphs would not be trained on at all.
-    drawable = lookup.TASKS[settings.collection.task].drawable(train, settings)
+    drawable = _count_drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:
         changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))
         print(
@@ -405,3 +408,15 @@ def fit_recipe(
             f'configurations to draw; drawing --configs={changes["configs"]}'
         )
     return dataclasses.replace(settings, **changes)
+
+
+def _count_drawable(
+    train: splits.PackedSplit, settings: config_lib.AnyConfig
+) -> np.ndarray:
+    """Counts the configurations of each graph to draw from, int64 [graphs].
+
+    They are its different ones, up to --max_configs of layouts.
+    """
+    if isinstance(settings, config_lib.LayoutConfig) and settings.max_configs >= 0:
+        return np.minimum(train.group_counts, settings.max_configs)
+    return train.group_counts

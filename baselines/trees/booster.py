@@ -50,7 +50,7 @@ def round_columns(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndar
     """
     steps = np.multiply(columns, np.float32(_STEPS_PER_UNIT), out=out)
     np.round(steps, out=steps)
-    steps /= np.float32(_STEPS_PER_UNIT)
+    steps /= np.float32(_STEPS_PER_UNIT)  # exact: a power of two
     return steps
 
 

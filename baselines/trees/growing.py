@@ -123,11 +123,12 @@ def draw_rows(
     trees_lib.round_columns(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
     for graph, drawn in zip(graphs, configs, strict=True):
-        labels = task.labels(store, graph)[drawn]
+        labels = store.labels(graph)[drawn]
         targets.append(ensembles.normal_scores(labels))
         if task.judged_by == 'opa':
             logs = np.log(labels)
             targets[-1] += logs - logs.mean()
+    # Together the rows of a graph weigh shares * shares^-0.5, its square root.
     of_rows = np.repeat(weights * shares**-0.5, shares)
     return Rows(columns, np.concatenate(targets), of_rows, prior)
 
@@ -182,10 +183,10 @@ def fit_trees(
                 'min_data_in_leaf': min(options.min_leaf, fewest),
                 'feature_fraction': options.column_share,
                 'bagging_fraction': options.row_share,
-                'bagging_freq': 1,
+                'bagging_freq': 1,  # a new sample for each tree
                 'bin_construct_sample_cnt': 50_000,
                 'deterministic': True,
-                'force_row_wise': True,
+                'force_row_wise': True,  # else chosen by timing, which varies
                 'num_threads': 0,  # as many as there are cores
                 'seed': seed,
                 'verbose': -1,

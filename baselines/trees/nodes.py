@@ -89,12 +89,13 @@ class Nodes(NamedTuple):
             columns: float32 [rows, columns].
             place: int64 [splits], the column that a split looks at.
         """
+        # As LightGBM does where a split's decision type knows no missing numbers.
         columns = np.where(np.isnan(columns), 0, columns)
         count, width = columns.shape
         values = columns.ravel()
         at = np.repeat(self.root, count)  # where each row is in each tree
         start = np.tile(np.arange(count) * width, len(self.root))
-        moving = np.flatnonzero(at >= 0)
+        moving = np.flatnonzero(at >= 0)  # not in a leaf yet
         while len(moving):
             split = at[moving]
             value = values[start[moving] + place[split]]

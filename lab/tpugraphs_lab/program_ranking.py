@@ -88,20 +88,20 @@ class Programs(sources.RawFiles):
         return prediction.load(name, options)
 
 
-def rank_sources(args: argparse.Namespace) -> int:
+def rank_sources(args: argparse.Namespace, name: str) -> int:
     """Prints the ranking of programs and raw files; see `sources.rank_sources`."""
-    if args.dirs == [finding.PRETRAINED]:
+    if name == finding.PRETRAINED:
         text.note(pretrained_run.describe())
     programs = Programs(reader.Options(args.batch_size, args.seconds))
     if args.measure is None:
-        return sources.rank_sources(args, programs)
+        return sources.rank_sources(args, name, programs)
     measured_choices.check(args.measure, programs, programs.find(args.modules))
     if args.candidates and candidates_lib.read(args.candidates):
         raise ValueError('--measure times tiles of kernels; leave out --candidates')
     if not args.json:
         args.top = max(10 if args.top is None else args.top, args.measure)
     timing = measured_choices.Timing(args.measure)
-    code = sources.rank_sources(args, programs, timing.add_times)
+    code = sources.rank_sources(args, name, programs, timing.add_times)
     if timing.is_interrupted:
         raise KeyboardInterrupt
     return code

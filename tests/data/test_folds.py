@@ -6,7 +6,6 @@ import functools
 import numpy as np
 import pytest
 
-from baselines.data import families
 from baselines.data import folds
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import store as tile_store
@@ -32,7 +31,7 @@ def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
         files.write_split(tmp_path / name, graphs)
         stores[name] = kind.open(str(tmp_path / name), cache_dir)
     for _ in range(2):
-        made = folds.make_fold('1/2', stores, families.find_program, cache_dir)
+        made = folds.make_fold('1/2', stores, cache_dir)
         origin = {
             graph_id: (store, graph)
             for store in stores.values()
@@ -95,7 +94,7 @@ def _folded(fold, cache_dir='', **stores):
         'test': 'test',
         **stores,
     }
-    return folds.make_fold(fold, stores, families.find_program, str(cache_dir))
+    return folds.make_fold(fold, stores, str(cache_dir))
 
 
 def test_folds_of_a_split(tmp_path):
@@ -129,4 +128,4 @@ def test_splits_that_are_not_folded():
         folded = functools.partial(_folded, fold, valid=valid)
         refusals.assert_refused(folded, '--fold', *words)
     stores = {'train': 1, 'valid': 2, 'test': 3}
-    assert folds.make_fold('', stores, str, '') == stores
+    assert folds.make_fold('', stores, '') == stores

@@ -43,7 +43,7 @@ def is_option_text(about):
 def check_upper_bounds(parser, capsys):
     """Checks that a command refuses huge numbers."""
     for action in parser._actions:
-        assert action.type not in (int, float), 'declare it by `command_line.option`'
+        assert action.type not in (int, float), 'declare it by `_options.add_option`'
         if isinstance(action.type, functools.partial):
             with pytest.raises(SystemExit) as caught:
                 parser.parse_args([action.option_strings[0], str(10**20)])

@@ -12,11 +12,11 @@ from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
+from baselines.layout import task as layout
 from baselines.runs import finding
 from baselines.scoring import measuring
 from baselines.scoring import prediction
 from baselines.scoring import scorer as scorer_lib
-from baselines.tasks import layout
 from baselines.tasks import lookup
 from tests.helpers import hlo_kernels
 from tests.helpers import layout_files

@@ -2,7 +2,7 @@
 
 import pytest
 
-from baselines.tasks import tile
+from baselines.tiles import task as tile
 from tests.helpers import made_runs
 from tests.helpers import tile_records
 from tests.helpers.processes import command

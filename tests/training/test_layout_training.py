@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from baselines.data.layout import store as layout_store
+from baselines.layout import task as layout
 from baselines.scoring import exporting
 from baselines.scoring import prediction
-from baselines.tasks import layout
 from baselines.tasks import lookup
 from baselines.training import graph_model
 from baselines.training import task_data

@@ -68,11 +68,10 @@ def test_last_bits_of_columns_change_nothing():
         counts=np.array([len(noisy)]),
         rows=lambda graphs, configs: noisy[configs],
     )
-    task = types.SimpleNamespace(
-        prior='', judged_by='kendall_tau', labels=lambda store, graph: rows.targets
-    )
+    task = types.SimpleNamespace(prior='', judged_by='kendall_tau')
+    store = types.SimpleNamespace(labels=lambda graph: rows.targets)
     rng, graphs = np.random.default_rng(0), np.array([0])
-    drawn = growing.draw_rows(rng, task, None, table, graphs, most=len(noisy))
+    drawn = growing.draw_rows(rng, task, store, table, graphs, most=len(noisy))
     trees, _ = growing.fit_trees(_NAMES, _OPTIONS, drawn, None, seed=0)
     assert trees.used == ['noise']
     rounded = trees_lib.round_columns(

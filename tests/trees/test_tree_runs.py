@@ -221,15 +221,13 @@ def test_what_trees_predict():
 
 def _drawn(runtimes, by_tau, weights=1.0):
     """All configurations of graphs, whose one column is their number."""
-    task = types.SimpleNamespace(
-        judged_by='kendall_tau' if by_tau else 'opa',
-        prior='',
-        labels=lambda store, graph: runtimes[graph],
-    )
+    judged_by = 'kendall_tau' if by_tau else 'opa'
+    task = types.SimpleNamespace(judged_by=judged_by, prior='')
+    store = types.SimpleNamespace(labels=lambda graph: runtimes[graph])
     table = types.SimpleNamespace(
         names=['number'],
         counts=np.array(list(map(len, runtimes))),
         rows=lambda graphs, configs: configs[:, None],
     )
     graphs, rng = np.arange(len(runtimes)), np.random.default_rng(0)
-    return growing.draw_rows(rng, task, None, table, graphs, 1000, weights)
+    return growing.draw_rows(rng, task, store, table, graphs, 1000, weights)

@@ -18,8 +18,8 @@ is 1.  The last line is the verdict.  The file is run, so use one you trust.
 
 import argparse
 
-from baselines import command_line
 from tpugraphs import handin
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,15 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'the models.py of tiles; with :NAME one of its classes'
     parser.add_argument('models_file', metavar='MODELS.PY', help=about)
     about = 'the run to hand in: a model directory, next to its run file'
-    command_line.option(parser, '--dir', '', about)
+    _options.add_option(parser, '--dir', '', about)
     about = 'folder with the splits (default: where the run was trained)'
-    command_line.option(parser, '--data_root', '', about)
+    _options.add_option(parser, '--data_root', '', about)
     about = 'rank only the first 100 test kernels, with a run of toy data'
-    command_line.switch(parser, '--toy_data', about)
+    _options.add_switch(parser, '--toy_data', about)
     about = 'a clone of the published repository, whose own code then judges'
-    command_line.option(parser, '--published', '', about, metavar='TREE')
+    _options.add_option(parser, '--published', '', about, metavar='TREE')
     about = "the course's script (default: the one in TREE)"
-    command_line.option(parser, '--script', '', about, metavar='FILE')
+    _options.add_option(parser, '--script', '', about, metavar='FILE')
 
 
 def run(args: argparse.Namespace) -> int:

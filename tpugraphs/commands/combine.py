@@ -22,8 +22,8 @@ under the published flags.
 
 import argparse
 
-from baselines import command_line
 from baselines.evaluation import kaggle
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     template = parser.add_mutually_exclusive_group()
     about = 'take the other rows from sample_submission.csv or an earlier submission'
-    command_line.option(template, '--sample', '', about, metavar='CSV')
+    _options.add_option(template, '--sample', '', about, metavar='CSV')
     about = 'write the predicted rows alone, collection by collection'
-    command_line.switch(template, '--no_template', about)
-    command_line.option(parser, '--output', 'submission.csv', 'write this CSV')
+    _options.add_switch(template, '--no_template', about)
+    _options.add_option(parser, '--output', 'submission.csv', 'write this CSV')
 
 
 def run(args: argparse.Namespace) -> None:

@@ -18,15 +18,15 @@ that have no data here.
 import argparse
 import functools
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.core import settings as settings_lib
 import tpugraphs
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    option = functools.partial(command_line.option, parser)
+    option = functools.partial(_options.add_option, parser)
     about = 'take these runs instead of training, one per collection'
     parser.add_argument(
         '--dir', '--dirs', dest='dirs', nargs='+', default=[], metavar='RUN', help=about
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--out_dir', '~/out/compete', about, metavar='FOLDER')
     option('--recipe', 'strong', 'train with this recipe')
     option('--epochs', 0, "train for this many epochs; 0: the recipe's")
-    command_line.switch(parser, '--toy_data', 'use only a few graphs of each split')
+    _options.add_switch(parser, '--toy_data', 'use only a few graphs of each split')
     about = 'take rows of collections without data from sample_submission.csv'
     option('--sample', '', about, metavar='CSV')
-    command_line.add_json(parser)
+    _options.add_json(parser)
 
 
 @exits.log_progress()
@@ -49,4 +49,4 @@ def run(args: argparse.Namespace) -> None:
     kind = tpugraphs.competition.CompetitionOptions
     options = settings_lib.make_from_options(kind, args)
     results = tpugraphs.competition.compete(options, args.dirs)
-    command_line.show(args, results.to_json(), results.to_text)
+    _options.show(args, results.to_json(), results.to_text)

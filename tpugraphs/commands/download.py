@@ -26,25 +26,25 @@ from __future__ import annotations
 
 import argparse
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.core import text
 from baselines.data import archives
 from baselines.data import collections
 from baselines.data import download
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     about = 'download these collections, separated by commas, or "all" (default: '
     about += f'%(default)s); there are {", ".join(collections.NAMES)}'
-    command_line.option(parser, '--collection', 'tile:xla', about)
+    _options.add_option(parser, '--collection', 'tile:xla', about)
     about = 'unpack the data into this folder'
-    command_line.option(parser, '--data_dir', '~/data/tpugraphs', about)
+    _options.add_option(parser, '--data_dir', '~/data/tpugraphs', about)
     about = 'fetch the archives from this address, such as a mirror'
-    command_line.option(parser, '--base_url', download.BASE_URL, about)
+    _options.add_option(parser, '--base_url', download.BASE_URL, about)
     about = 'keep the .tar files in <data_dir>/archives after unpacking'
-    command_line.switch(parser, '--keep_archives', about)
+    _options.add_switch(parser, '--keep_archives', about)
 
 
 @exits.log_progress()

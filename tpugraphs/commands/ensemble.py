@@ -13,29 +13,29 @@ measurements.
 
 import argparse
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.evaluation import ensembles
 import tpugraphs
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_run_arguments(parser)
-    command_line.add_collection(parser, estimate=False)
+    _options.add_run_arguments(parser)
+    _options.add_collection(parser, estimate=False)
     ways = ensembles.WAYS
-    command_line.option(parser, '--by', 'scores', 'average these', choices=ways)
+    _options.add_option(parser, '--by', 'scores', 'average these', choices=ways)
     about = 'weight the runs by these numbers, one each (default: all alike)'
     rules = {'nargs': '+', 'metavar': 'WEIGHT'}
-    command_line.option(parser, '--weights', float, about, **rules)
+    _options.add_option(parser, '--weights', float, about, **rules)
     output = 'predictions_ensemble.csv'
-    command_line.option(parser, '--output', output, 'write this CSV')
+    _options.add_option(parser, '--output', output, 'write this CSV')
     about = 'measure per program, too; runtimes must be known'
-    command_line.switch(parser, '--evaluate', about)
-    command_line.add_json(parser)
+    _options.add_switch(parser, '--evaluate', about)
+    _options.add_json(parser)
 
 
 @exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
-    tpugraphs.run_reports.average_runs(args)
+    tpugraphs.run_reports.average_runs(args, _options.get_run_names(args))

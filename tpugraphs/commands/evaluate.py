@@ -27,15 +27,15 @@ shared --run_id, or the name of a model, names runs that differ in their seeds.
 
 import argparse
 
-from baselines import command_line
 from baselines.core import exits
 import tpugraphs
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_run_arguments(parser, split='valid')
-    command_line.add_collection(parser)
+    _options.add_run_arguments(parser, split='valid')
+    _options.add_collection(parser)
     parser.add_argument(
         '--compare',
         nargs=2,
@@ -45,13 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     about = 'measure a CSV (ID,TopConfigs) or .npz (graph ID -> scores) of graphs of '
     about += '--collection (default: tile:xla)'
-    command_line.option(parser, '--predictions', '', about, metavar='FILE')
+    _options.add_option(parser, '--predictions', '', about, metavar='FILE')
     about = 'measure layouts on the 1,000 published configurations per graph, or all'
     protocols = ('published', 'all')
-    command_line.option(parser, '--protocol', '', about, choices=protocols)
+    _options.add_option(parser, '--protocol', '', about, choices=protocols)
     about = 'also print a table of programs (of layouts: of graphs) for each run'
-    command_line.switch(parser, '--by_program', about)
-    command_line.add_json(parser)
+    _options.add_switch(parser, '--by_program', about)
+    _options.add_json(parser)
     about = 'also write a table (.csv) or the JSON (.json) to this file'
     parser.add_argument('--output', help=about)
 
@@ -59,5 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run, or compares two models."""
-    reports = tpugraphs.run_reports
-    (reports.compare_runs if args.compare else reports.evaluate_runs)(args)
+    if args.compare:
+        tpugraphs.run_reports.compare_runs(args)
+    else:
+        names = _options.get_run_names(args, fewest=0 if args.predictions else 1)
+        tpugraphs.run_reports.evaluate_runs(args, names)

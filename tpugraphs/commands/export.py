@@ -13,22 +13,22 @@ LightGBM's own text file, which LightGBM reads in any language.
 
 import argparse
 
-from baselines import command_line
 from baselines import scoring
 from baselines.runs import finding
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_runs(parser)
+    _options.add_runs(parser)
     parser.add_argument('output', metavar='OUT', help='a new folder')
-    command_line.add_models_file(parser)
-    command_line.add_collection(parser, estimate=False)
+    _options.add_models_file(parser)
+    _options.add_collection(parser, estimate=False)
 
 
 def run(args: argparse.Namespace) -> None:
     """Writes the run, and prints a description of the files."""
-    run_file = finding.load(command_line.get_run_name(args))
+    run_file = finding.load(_options.get_run_name(args))
     export = scoring.exporting.export
     lines = export(run_file, args.output, args.models_file, args.collection)
     print(*lines, sep='\n')

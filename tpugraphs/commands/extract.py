@@ -23,12 +23,12 @@ folders (docs/guide/scale.md):
 
 import argparse
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.core import settings as settings_lib
 from baselines.hlo import reading
 import tpugraphs
 from tpugraphs import extract
+from tpugraphs.commands import _options
 from tpugraphs.extract import splitting
 
 
@@ -42,18 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument('output', metavar='OUT', help='folder of the npz files')
     about = 'read raw files of this collection (default: that of the first file)'
-    command_line.option(parser, '--kind', str, about, choices=reading.KINDS)
+    _options.add_option(parser, '--kind', str, about, choices=reading.KINDS)
     about = 'fill absent list entries with this; 0 as published looks like dimension 0'
-    command_line.option(parser, '--pad', 0, about, choices=(0, -1))
+    _options.add_option(parser, '--pad', 0, about, choices=(0, -1))
     about = 'also write node_feat_extra: dimension numbers and more'
-    command_line.switch(parser, '--extra', about)
-    command_line.switch(parser, '--overwrite', 'replace files in OUT')
+    _options.add_switch(parser, '--extra', about)
+    _options.add_switch(parser, '--overwrite', 'replace files in OUT')
     about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
-    command_line.option(parser, '--split', '', about, metavar='SHARES')
+    _options.add_option(parser, '--split', '', about, metavar='SHARES')
     about = 'keep together in a split: a program (the name without its fingerprint), '
     about += 'a raw file, or only a module'
-    command_line.option(parser, '--by', splitting.BY[0], about, choices=splitting.BY)
-    command_line.add_beam_arguments(parser)
+    _options.add_option(parser, '--by', splitting.BY[0], about, choices=splitting.BY)
+    _options.add_beam_arguments(parser)
 
 
 @exits.log_progress()

@@ -9,23 +9,23 @@ Runs that were trained before gains were kept have the numbers of splits alone.
 
 import argparse
 
-from baselines import command_line
 from baselines.core import text
 from baselines.runs import finding
 from baselines.trees import booster
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_runs(parser)
+    _options.add_runs(parser)
     about = 'show this many columns'
-    command_line.option(parser, '--top', 20, about, metavar='N')
-    command_line.add_json(parser)
+    _options.add_option(parser, '--top', 20, about, metavar='N')
+    _options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    run_file = finding.load(command_line.get_run_name(args))
+    run_file = finding.load(_options.get_run_name(args))
     if not run_file.has_trees:
         raise ValueError(
             f'{run_file.model_dir} must have trees (--model=Trees, --trees)'

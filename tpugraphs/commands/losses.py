@@ -8,16 +8,16 @@ own is my_file.py:my_loss.
 
 import argparse
 
-from baselines import command_line
 from tpugraphs import api
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_json(parser)
+    _options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
     found = api.catalogue.losses()
-    command_line.show(args, found, lambda: found)
+    _options.show(args, found, lambda: found)

@@ -9,9 +9,9 @@ docs/guide/models.md says more, and how to write one.
 
 import argparse
 
-from baselines import command_line
 from baselines import config
 from tpugraphs import api
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,15 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks = tuple(config.CONFIGS)
     parser.add_argument('task', nargs='?', choices=tasks, help='only those of one task')
     about = 'list the sets of columns that --columns takes instead'
-    command_line.switch(parser, '--columns', about)
-    command_line.add_json(parser)
+    _options.add_switch(parser, '--columns', about)
+    _options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints a table for each task."""
     if args.columns:
         columns = api.catalogue.columns()
-        return command_line.show(args, columns, lambda: columns)
+        return _options.show(args, columns, lambda: columns)
     tasks = [args.task] if args.task else list(config.CONFIGS)
     found = {task: api.catalogue.models(task) for task in tasks}
 
@@ -36,4 +36,4 @@ def run(args: argparse.Namespace) -> None:
             return repr(found[args.task])
         return '\n\n'.join(f'{task}\n{models!r}' for task, models in found.items())
 
-    command_line.show(args, found, shown)
+    _options.show(args, found, shown)

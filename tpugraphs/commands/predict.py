@@ -14,27 +14,27 @@ configurations, best first.  `tpugraphs combine` puts several into one.
 
 import argparse
 
-from baselines import command_line
 from baselines import scoring
 from baselines.core import exits
 from baselines.core import settings as settings_lib
 import tpugraphs
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_run_arguments(parser)
-    command_line.add_beam_arguments(parser)
-    command_line.add_collection(parser)
+    _options.add_run_arguments(parser)
+    _options.add_beam_arguments(parser)
+    _options.add_collection(parser)
     about = 'write this CSV (default: %(default)s); with several runs the '
     output = 'predictions_output_model.csv'
-    command_line.option(parser, '--output', output, f'{about}hash goes into the name')
+    _options.add_option(parser, '--output', output, f'{about}hash goes into the name')
 
 
 @exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    names, score = command_line.get_run_names(args), None
+    names, score = _options.get_run_names(args), None
     if args.runner or args.beam_options:
         score = tpugraphs.beam.make_scoring(args)
     options = settings_lib.make_from_options(scoring.prediction.Options, args)

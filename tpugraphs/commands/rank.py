@@ -25,11 +25,11 @@ Features are extracted as the model's training data was (--pad).
 import argparse
 import functools
 
-from baselines import command_line
 from baselines import config
 from baselines.core import exits
 from baselines.core import settings as settings_lib
 from tpugraphs import ranking
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,24 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='raw files, folders (searched for *.pb) or globs',
     )
     add_options(parser)
-    command_line.add_moved(parser, 'rank', '--measure', '--batch_size', '--seconds')
+    _options.add_moved(parser, 'rank', '--measure', '--batch_size', '--seconds')
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options that do not depend on the form of the files."""
-    option = functools.partial(command_line.option, parser)
-    command_line.add_dir(parser)
-    command_line.add_collection(parser)
+    option = functools.partial(_options.add_option, parser)
+    _options.add_dir(parser)
+    _options.add_collection(parser)
     about = 'print this many configurations of each module; 0: the summary alone '
     option('--top', int, f'{about}(default: 10, with --json all)')
-    command_line.add_json(parser, 'tables')
+    _options.add_json(parser, 'tables')
     about = 'rank these configurations instead of the runs in the files: '
     about += '[{"output_bounds": [8, 128]}, ...]'
     option('--candidates', str, about, metavar='FILE.json')
     about = 'write everything to FILE, *.csv or *.json'
     option('--output', str, about, metavar='FILE')
     option('--module', str, 'rank only the module of that name', metavar='NAME')
-    command_line.add_models_file(parser)
+    _options.add_models_file(parser)
     needed = 'needed only for runs of the published code, which do not hold their '
     for name in ('data_root', 'cache_dir'):
         about = settings_lib.get_help(config.TileConfig, name)
@@ -68,4 +68,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
-    return ranking.sources.rank_sources(args)
+    return ranking.sources.rank_sources(args, _options.get_run_name(args, fewest=0))

@@ -14,7 +14,6 @@ machine, and reads on a phone, in print, light and dark.
 import argparse
 from typing import cast
 
-from baselines import command_line
 from baselines import scoring
 from baselines.core import exits
 from baselines.core import files
@@ -22,14 +21,15 @@ from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import run_files
 from tpugraphs import report
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_run_arguments(parser, split='valid')
-    command_line.add_collection(parser, estimate=False)
+    _options.add_run_arguments(parser, split='valid')
+    _options.add_collection(parser, estimate=False)
     output = 'report.html'
-    command_line.option(parser, '--output', output, 'write this HTML file')
+    _options.add_option(parser, '--output', output, 'write this HTML file')
 
 
 @exits.log_progress()
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
     options = settings_lib.make_from_options(scoring.prediction.Options, args)
-    predictors = scoring.ensemble.load(command_line.get_run_names(args), options)
+    predictors = scoring.ensemble.load(_options.get_run_names(args), options)
     labels = scoring.ensemble.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():

@@ -14,10 +14,10 @@ splits.
 import argparse
 import sys
 
-from baselines import command_line
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='list the runs in these folders (default: where trainings write)',
     )
     about = 'order the lines by this column'
-    command_line.option(parser, '--sort', 'when', about, choices=listing.SORTS)
-    command_line.add_json(parser)
+    _options.add_option(parser, '--sort', 'when', about, choices=listing.SORTS)
+    _options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json or rows:
         content = [row._asdict() for row in rows]
         shown = lambda: '\n'.join(listing.format_table(rows))
-        command_line.show(args, content, shown)
+        _options.show(args, content, shown)
     elif not unfinished:
         raise ValueError(finding.no_runs_message(folders))
     for line in unfinished:

@@ -9,19 +9,19 @@ Settings that differ from the defaults are printed, also those that a recipe has
 
 import argparse
 
-from baselines import command_line
 from baselines import scripts
 from baselines.runs import finding
 from baselines.runs import run_files
+from tpugraphs.commands import _options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_runs(parser)
+    _options.add_runs(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints the settings."""
-    run_file = run_files.read(finding.find_one(command_line.get_run_name(args)))
+    run_file = run_files.read(finding.find_one(_options.get_run_name(args)))
     print(f'# {run_file.model_dir}')
     print(scripts.to_toml(scripts.list_changed_settings(run_file.args)), end='')

@@ -14,10 +14,10 @@ import argparse
 from collections.abc import Callable
 import sys
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.core import text
 from tpugraphs import inspect
+from tpugraphs.commands import _options
 from tpugraphs.inspect import layers
 
 
@@ -25,16 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument('file', metavar='FILE', help='a .pb or .npz file')
     add_options(parser)
-    command_line.add_moved(parser, 'show', '--batch_size', '--seconds')
+    _options.add_moved(parser, 'show', '--batch_size', '--seconds')
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options that do not depend on the form of the file."""
     about = 'show only this module, by its name or number (from 0)'
-    command_line.option(parser, '--module', str, about)
+    _options.add_option(parser, '--module', str, about)
     about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
-    command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
-    command_line.add_json(parser, 'text')
+    _options.add_option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
+    _options.add_json(parser, 'text')
 
 
 @exits.log_progress()
@@ -48,7 +48,7 @@ def print_description(
     args: argparse.Namespace, content: object, to_text: Callable[[], str]
 ) -> None:
     """Prints a description, as JSON for --json, and names the picture."""
-    command_line.show(args, content, to_text)
+    _options.show(args, content, to_text)
     if args.plot:
         drawn = f'drawn: {text.printable(args.plot)}'
         print(drawn, file=sys.stderr if args.json else sys.stdout)

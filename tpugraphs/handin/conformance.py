@@ -44,6 +44,7 @@ def build_model(
     model.forward(graphs.graph(graphs.names[:1]), NUM_CONFIGS)
     rng = np.random.default_rng(seed)
     for variable in model.trainable_variables:
+        # Biases begin at 0, and a rule would not see how they are used.
         noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
         variable.assign_add(noise)
     return model
@@ -79,7 +80,8 @@ def bound_error(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
         for weight, gradient in zip(weights, gradients)
     )
     lengths = sum(weight.shape[0] for weight in weights if weight.shape.rank == 2)
-    # Two evaluations, six standard deviations each.
+    # Two evaluations, six standard deviations each; 2^-24 is half a unit in the last
+    # place of a float32 near 1.
     return 2 * 6 * 2**-24 * np.sqrt(lengths) * terms
 
 
@@ -134,6 +136,7 @@ def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
 def check_order(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that permuting the configurations permutes the scores."""
     order = (2, 0, 3, 1)
+    # Not its own inverse, so an inverse applied by mistake is seen.
     permuted = model(graphs.graph(graphs.names, order)).numpy()
     expected = model(graphs.graph(graphs.names)).numpy()[:, order]
     change = 'scores depend on the order of the configurations'

@@ -90,6 +90,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
     try:
         module = registry.load_models_file(path, 'tiles', '')
     except ValueError as error:
+        # A module that only the published tree has: nothing can be said here.
         if importable.ASK in imports.note:
             raise ValueError(f'{hand_in.file}: {imports.note}') from error
         if imports.ok:  # else that line has said it
@@ -183,6 +184,7 @@ def open_data(
     train, *others = (open_split(collection, options, s) for s in collections.SPLITS)
 
     def fit(least: int) -> normalizer_lib.Scaling:
+        # The training leaves out kernels with fewer configurations, the script none.
         chosen = np.flatnonzero(train.config_counts >= least)
         opcodes = [train.max_opcode[chosen], *(s.max_opcode for s in others)]
         normalizer = normalizer_lib.Normalizer.fit(train, chosen)
@@ -287,6 +289,7 @@ def count_differing(scores: Scores, chosen: Mapping[str, Any]) -> int:
         row = scores.get(graph_id, np.zeros(0))
         best = np.sort(row)[:_BEST]
         choices = dict.fromkeys(map(int, rows.get(graph_id, ())))
+        # Scores of the choices: configurations of equal scores may be swapped.
         taken = row[[c for c in choices if 0 <= c < len(row)][:_BEST]]
         most = _ROUNDING * np.abs(row).max(initial=0)
         is_same = 0 < len(taken) == len(best) and np.abs(taken - best).max() <= most

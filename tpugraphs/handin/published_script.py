@@ -95,7 +95,7 @@ def check(
 
 
 def _require(is_right: object, message: str) -> None:
-    """Raises ValueError unless something is as it has to be."""
+    """Raises ValueError with `message`, which names --published, unless `is_right`."""
     if not is_right:
         raise ValueError(f'--published: {message}')
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import tqdm
 
-from baselines import command_line
 from baselines.core import extensions
 from baselines.core import files
 from baselines.core import phases
@@ -115,6 +114,7 @@ class RawFiles:
 
 def rank_sources(
     args: argparse.Namespace,
+    name: str,
     raw_files: RawFiles = RawFiles(),
     add_times: Callable[[prediction.Predictor, Ranked], Ranked] = lambda _, ranked: (
         ranked
@@ -124,6 +124,7 @@ def rank_sources(
 
     Args:
         args: the parsed options of `tpugraphs rank`.
+        name: the run of --dir; '' for one that suits the first file.
         raw_files: reads what the arguments name.
         add_times: adds measured times to what the predictor has ranked.
 
@@ -143,7 +144,7 @@ def rank_sources(
         files.check_file_writable(args.output, 'output', [kind.beginning], inputs)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     sources = _read_first(paths, raw_files)  # before a model, which takes seconds
-    predictor = _load_predictor(args, raw_files, candidates, *sources.values())
+    predictor = _load_predictor(args, name, raw_files, candidates, *sources.values())
     outcome, summary = outcomes.Outcome(), choices.Summary()
     most_rows = 10 if args.top is None else args.top  # of a module's table
     json_output = io.StringIO()  # printed at the end, if nothing is wrong
@@ -268,12 +269,13 @@ def rank_files(
 
 def _load_predictor(
     args: argparse.Namespace,
+    name: str,
     raw_files: RawFiles,
     candidates: ranking.Candidates,
     source: reading.Source,
 ) -> prediction.Predictor:
     """Loads the run of --dir, or one that suits the first source; notes which it is."""
-    name, task = command_line.get_run_name(args) if args.dirs else '', ''
+    task = ''
     # These names are of runs of both tasks: the files tell which one is meant.
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = _task_of(source, candidates)

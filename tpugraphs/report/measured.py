@@ -36,7 +36,7 @@ class Loss(NamedTuple):
 
 
 def find_loss(run: MeasuredRun) -> Loss:
-    """Returns the loss of a run's curves."""
+    """Returns the loss that a run's curves are of: of its graph model, or its trees."""
     if not run.run.has_model:
         return Loss('squared error', 'tree')
     losses = differences.collect_settings(run.run)['losses']

@@ -129,6 +129,7 @@ def parse_space(
     content = {name: value for name, value in content.items() if name not in given}
     for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
+    # `content` is stored in the study, and entries are taken out of this one.
     entries = copy.deepcopy(content)
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):
@@ -203,7 +204,7 @@ def _check_value(config_class: type, name: str, value: Any) -> Any:
     if name.startswith(f'{_KWARGS}.'):
         if type(value) not in (int, float, bool, str):
             raise ValueError(
-                f'{name} must be a number, text, true or false, not {value!r}'
+                f'{name} must be number, text, true or false, not {text.quoted(value)}'
             )
         return value
     settings = settings_lib.convert_types(config_class, {name: value})

@@ -77,6 +77,7 @@ def translate_errors(storage: str) -> Iterator[None]:
             warnings.simplefilter('ignore')  # about experimental features
             yield
     except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError) as error:
+        # user:password@host: the password stays out of messages.
         shown = re.sub(r'://([^:@/]*):[^@]*@', r'://\1:***@', storage)
         why = text.one_line(error.__cause__ or error).replace(storage, shown)
         raise ValueError(f'--storage {shown} cannot be used: {why}') from error
@@ -117,6 +118,7 @@ def create_study(
     study = optuna.create_study(
         storage=_open_storage(storage),
         # Without a seed: processes that share a study would draw the same trials.
+        # constant_liar: trials that run elsewhere count as bad, so others are drawn.
         sampler=samplers.TPESampler(multivariate=True, group=True, constant_liar=True),
         pruner=halving if most_epochs else optuna.pruners.NopPruner(),
         study_name=name,
@@ -298,6 +300,7 @@ def run_sweep(
                 timeout=60 * options.minutes or None,
                 catch=(Exception,),
                 callbacks=[write_best, enough],
+                # A model has cycles, which keep its memory.
                 gc_after_trial=True,
             )
         if not study.get_trials(states=_ENOUGH[:1]):

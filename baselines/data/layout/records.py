@@ -82,7 +82,7 @@ def write_program(
     _check_program(path, arrays)
     shape = program.num_configs, len(program.node_config_ids), len(schema.LAYOUT)
     features = npz.StreamedField(
-        'node_config_feat', shape, np.dtype(np.float32), _checked(path, configs)
+        'node_config_feat', shape, np.dtype(np.float32), _check_blocks(path, configs)
     )
     npz.write_arrays(path, graph_files.published(arrays), features)
 
@@ -123,10 +123,10 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
     }
     key = 'node_config_feat'
     blocks = npz.read_blocks(path, key, LAYOUT_SCHEMA[key], lengths, MAX_FILE_BYTES)
-    return _checked(path, blocks)
+    return _check_blocks(path, blocks)
 
 
-def _checked(path: str, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+def _check_blocks(path: str, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """Yields blocks of a file's features, after `check_config_values`."""
     first = 0
     for block in blocks:

@@ -53,7 +53,7 @@ class ConfigSampler:
                 # Of its own, so that it does not depend on who asks first.
                 rng = np.random.default_rng([self.seed, graph])
                 kept = rng.choice(len(order), most, replace=False, shuffle=False)
-                order = order[np.sort(kept)]
+                order = order[np.sort(kept)]  # still fastest first
             self._candidates[graph] = order
         return self._candidates[graph]
 
@@ -74,7 +74,7 @@ class ConfigSampler:
         for row, graph in enumerate(graphs):
             among = self.candidates(graph)
             runtimes = self.store.part('group_runtime', graph)
-            if not runtimes[0] and self.strategy != 'uniform':
+            if not runtimes[0] and self.strategy != 'uniform':  # 0: not published
                 raise ValueError(
                     f'{self.store.graph_ids[graph]}: {self.strategy} sampling needs '
                     'runtimes, and its are not published; draw uniformly'
@@ -95,6 +95,7 @@ def _draw_many_skewed(rng: np.random.Generator, count: int, k: int) -> np.ndarra
     The largest of logit + Gumbel noise are the smallest of exp(-logit) times
     exponential noise, which is faster to draw.
     """
+    # exp(-logit) = exp(rank / n - 1); the factor exp(-1) changes no order.
     race = rng.standard_exponential(count) * np.exp(np.arange(count) / count)
     winners = np.argpartition(race, k - 1)[:k]
     return winners[np.argsort(race[winners])]
@@ -108,11 +109,12 @@ def _draw_few_skewed(rng: np.random.Generator, count: int, k: int) -> np.ndarray
     """
     drawn = np.zeros(0, np.int64)
     while len(drawn) < k:
+        # The weights below rank r add up to 1 - exp(-r / n), times a constant.
         share = rng.random(2 * k) * (1 - np.exp(-1))
         # The rank up to which the weights have this share of their sum.
         more = (-count * np.log1p(-share)).astype(np.int64)
         # Rounding may give `count`.
         drawn = np.append(drawn, np.minimum(more, count - 1))
         _, first = np.unique(drawn, return_index=True)
-        drawn = drawn[np.sort(first)]
+        drawn = drawn[np.sort(first)]  # without repetitions, as they were drawn
     return drawn[:k]

@@ -107,7 +107,7 @@ class LayoutStore(splits.PackedSplit):
         if not isinstance(record, EncodedProgram):  # in memory
             record = record.checked()
             features = record.node_config_feat
-            parts = -(-len(features) // _AT_ONCE)
+            parts = -(-len(features) // _AT_ONCE)  # rounded up
             record = _encode(record, np.array_split(features, parts))
         configs = record.configs
         arrays = {
@@ -126,7 +126,7 @@ class LayoutStore(splits.PackedSplit):
             # Every vector of the dictionary is in some row, so this is exact.
             **packer.extremes(record, configs.vectors),
         )
-        padding = -configs.codes.nbytes % _ALIGNMENT
+        padding = -configs.codes.nbytes % _ALIGNMENT  # to the next multiple
         writer.append(config_codes=np.zeros(padding, np.uint8))
         return {**arrays, 'config_codes': configs.codes}
 
@@ -134,6 +134,10 @@ class LayoutStore(splits.PackedSplit):
     def group_counts(self) -> np.ndarray:
         """int64 [G]: how many different configurations each graph has."""
         return np.diff(self.group_offsets)
+
+    def configurations(self, graph: int) -> np.ndarray:
+        """Returns the group of each configuration of a graph, int32 [c]."""
+        return self.part('config_group', graph)
 
     def with_configurations(self, chosen: Sequence[np.ndarray]) -> 'LayoutStore':
         """Returns the split with only the chosen configurations, to be scored.

@@ -61,8 +61,8 @@ def open_or_build(
         OSError: the cache folder cannot be written, or the disk is full.
         Whatever `build` raises; then nothing is left behind.
     """
-    key = f'{label}-{_digest(list(source))}'
-    final = os.path.join(cache_dir, f'{key}.{_digest([version, listing])}')
+    key = f'{label}-{_hash_value(list(source))}'
+    final = os.path.join(cache_dir, f'{key}.{_hash_value([version, listing])}')
     # Without the lock first: a finished folder may be in a read-only place.
     packed = _open(final)
     if packed:
@@ -70,6 +70,7 @@ def open_or_build(
     with _explain_errors(cache_dir, source):
         os.makedirs(cache_dir, exist_ok=True)
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
+            # The process that held the lock may have built it.
             packed = _open(final)
             if packed:
                 return packed
@@ -132,6 +133,6 @@ def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
         ) from error
 
 
-def _digest(value: object) -> str:
+def _hash_value(value: object) -> str:
     """Returns a short hash of a JSON value."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

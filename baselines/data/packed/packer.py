@@ -86,7 +86,7 @@ class Writer:
         """
         for name, array in rows.items():
             if name not in self._columns:
-                path = self._folder and _path(self._folder, name)
+                path = self._folder and _make_path(self._folder, name)
                 stream = open(path, 'wb', _BUFFER) if path else io.BytesIO()
                 self._columns[name] = _Column(stream, array)
             self._columns[name].append(array)
@@ -104,6 +104,7 @@ class Writer:
         described = {}
         for name, column in self._columns.items():
             column.stream.flush()
+            # Before the manifest, which makes the folder valid.
             os.fsync(column.stream.fileno())
             column.stream.close()
             described[name] = column.dtype.str, [column.rows, *column.row_shape]
@@ -140,13 +141,13 @@ def open_folder(folder: str) -> tuple[text.JsonObject, dict[str, np.ndarray]]:
         array: np.ndarray = (
             np.empty(shape, dtype)
             if 0 in shape
-            else np.memmap(_path(folder, name), dtype, 'r', shape=tuple(shape))
+            else np.memmap(_make_path(folder, name), dtype, 'r', shape=tuple(shape))
         )
         arrays[name] = array
     return manifest, arrays
 
 
-def _path(folder: str, name: str) -> str:
+def _make_path(folder: str, name: str) -> str:
     return os.path.join(folder, f'{name}.bin')
 
 
@@ -184,7 +185,7 @@ class Packer:
         Raises:
             ValueError: its numbers of columns or its `pad` are not the first graph's.
         """
-        format_ = _format_of(record)
+        format_ = _describe_format(record)
         self._format = self._format or format_
         for name, value in format_.items():
             expected = self._format[name]
@@ -272,6 +273,7 @@ def pack_files(
         else:
             content.update(record.graph_id.encode())
             for array in arrays.values():
+                # [2, 3] and [3, 2] may have the same bytes.
                 content.update(repr(array.shape).encode())
                 content.update(np.ascontiguousarray(array).data)
     if len(skipped) == len(names):
@@ -292,7 +294,7 @@ def _check_id(graph_id: str) -> None:
         )
 
 
-def _format_of(record: Any) -> dict[str, int]:
+def _describe_format(record: Any) -> dict[str, int]:
     """Returns what all graphs of a split share, numbers of columns and `pad`.
 
     The names go into messages and manifests.

@@ -275,6 +275,22 @@ class PackedSplit:
         """Returns the rows of a graph in column `name`, as a view; see `rows`."""
         return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
 
+    def labels(self, graph: int) -> np.ndarray:
+        """Returns the measured runtimes of a graph, int64 [c] nanoseconds."""
+        return self.part('config_runtime', graph)
+
+    def default_of(self, graph: int) -> int | None:
+        """Returns the compiler's own configuration of a graph; None: not known."""
+        return None
+
+    def configurations(self, graph: int) -> np.ndarray | None:
+        """Numbers the different configurations of a graph.
+
+        Returns:
+            int [c], equal for equal ones; None where that is not known.
+        """
+        return None
+
     def with_opcodes_below(self: SplitType, count: int) -> SplitType:
         """Returns the split with opcodes >= `count` replaced by the unknown opcode."""
         if self.max_opcode.max() < count:
@@ -324,6 +340,11 @@ class PackedSplit:
         }
 
     @property
+    def programs(self) -> list[str]:
+        """The name of each graph's program."""
+        return self.graph_ids
+
+    @property
     def collection_of(self) -> np.ndarray:
         """int64 [G]: the place of each graph's collection among those of the split."""
         return np.zeros(len(self), np.int64)
@@ -332,6 +353,11 @@ class PackedSplit:
     def config_counts(self) -> np.ndarray:
         """int64 [G]: how many configurations each graph has."""
         return np.diff(self.config_offsets)
+
+    @property
+    def group_counts(self) -> np.ndarray:
+        """int64 [G]: how many configurations of each graph differ, as far as known."""
+        return self.config_counts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -435,6 +461,7 @@ def _list_split(
         '--sample_data'
     )
     for collection in meant:
+        # Without '/<subfolder>': what --data_root was.
         root = parent[: len(parent) - len(collection.subfolder) - 1]
         for other in of_task:
             # --data_root is another collection's folder.
@@ -456,6 +483,7 @@ def _list_split(
         path = os.path.join(split_dir, name)
         # A folder or a link to nothing is listed: reading it will say so.
         state = os.stat(path) if os.path.exists(path) else os.lstat(path)
+        # The last one changes even where a copy keeps the others.
         listing.append((name, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')

@@ -10,6 +10,7 @@ in a few vectorised operations, and a step touches only the rows it draws.
 
 import numpy as np
 
+from baselines.data import families
 from baselines.data.packed import splits
 from baselines.data.tile import records
 
@@ -43,6 +44,26 @@ class TileStore(splits.PackedSplit):
         'config_runtime_normalizers': 'config',
         'xla_release': 'graph',
     }
+
+    @property
+    def programs(self) -> list[str]:
+        """The name of each kernel's program, which several may share."""
+        return [families.find_program(graph_id) for graph_id in self.graph_ids]
+
+    def labels(self, graph: int) -> np.ndarray:
+        """Returns runtimes divided by that of the default tile, float64 [c]."""
+        normalizers = self.part('config_runtime_normalizers', graph)
+        return self.part('config_runtime', graph) / normalizers
+
+    def default_of(self, graph: int) -> int | None:
+        """Returns the compiler's default tile of a kernel, by its runtime.
+
+        It is the one that runtimes are divided by; None where no runtime is known, or
+        the default was not measured.
+        """
+        normalizers = self.part('config_runtime_normalizers', graph)
+        defaults = np.flatnonzero(self.part('config_runtime', graph) == normalizers)
+        return int(defaults[0]) if len(defaults) else None
 
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""

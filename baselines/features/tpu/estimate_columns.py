@@ -69,6 +69,7 @@ class Columns(column_sets.ColumnSet):
         part, parts = tiling.cut_dimensions(
             facts.summed_units, configs[:, schema.KERNEL_BOUNDS]
         )
+        # [rows, 1] each: trips of a sum's depth, and of a window.
         summed = [
             tiling.product(np.where(is_kind, parts, 1))[:, np.newaxis]
             for is_kind in (~facts.is_window, facts.is_window)
@@ -101,7 +102,7 @@ class Columns(column_sets.ColumnSet):
         memory_ns = moved / _HBM_BYTES_PER_NS
         matrix_ns = matrix / _MATRIX_OPERATIONS_PER_NS
         work_ns = np.maximum(matrix_ns, vector / _VECTOR_REGISTERS_PER_NS)
-        fits = 2 * footprint <= _VECTOR_MEMORY_BYTES
+        fits = 2 * footprint <= _VECTOR_MEMORY_BYTES  # one moves, one is worked on
         busy_ns = np.where(fits, np.maximum(memory_ns, work_ns), memory_ns + work_ns)
         columns = (
             np.log(total),

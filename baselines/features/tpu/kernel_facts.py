@@ -78,6 +78,7 @@ class _Reader:
         self._consumer, self._producer = self._nodes.edges.T
         self.shapes = _PhysicalShapes(self._nodes)
         self._parameters, self._results = self._find_ends()
+        # Of edges, so that a product without operands is left out.
         products = self._consumer[self._nodes.have(tiling.PRODUCTS)[self._consumer]]
         self.product = self._nodes.last(np.unique(products))
         self.loop = self._find_loop_nodes()
@@ -102,11 +103,12 @@ class _Reader:
         follows[(kind == 1) & has_product, schema.RANK :] = False
         operations = costs[nodes] * self.shapes.registers[nodes]
         weights = np.where(kind == 2, operations, self.shapes.bytes[nodes])
-        weights = weights * (kind == np.arange(3)[:, np.newaxis])
+        weights = weights * (kind == np.arange(3)[:, np.newaxis])  # [3, nodes]
         return self._sum_groups(kernel, follows, weights)
 
     def _find_largest(self, nodes: np.ndarray) -> np.ndarray:
         """Returns the node with most elements in each kernel; the last of equals."""
+        # By elements, then by number; `last` keeps the last of a kernel.
         order = np.lexsort((nodes, self.shapes.elements[nodes]))
         return self._nodes.last(nodes[order])
 
@@ -117,6 +119,7 @@ class _Reader:
         """
         is_root, root = self._nodes.is_root, self._nodes.root
         roots = np.flatnonzero(is_root)
+        # The entry computation is stored last, behind the root of the one before it.
         before = self._nodes.last(roots[roots != root[self._kernel[roots]]])
         in_entry = np.arange(len(self._kernel)) > before[self._kernel]
         parameters = np.flatnonzero(in_entry & self._nodes.have(('parameter',)))
@@ -275,6 +278,7 @@ class _PhysicalShapes:
     def __init__(self, nodes: kernel_nodes.KernelNodes):
         dims = self.dims = nodes.dims.astype(np.float64)
         rank = (dims > 0).sum(axis=1)[:, np.newaxis]  # [n, 1]
+        # With --pad=-1 absent places hold -1; `exists` leaves them out below.
         layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, schema.RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.

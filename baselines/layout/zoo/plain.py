@@ -157,14 +157,15 @@ class Chebyshev(tf.keras.layers.Layer):
         self._activation = activation
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        return self._activation(self._filtered(x, part))
+        return self._activation(self._filter(x, part))
 
-    def _filtered(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+    def _filter(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
         """Applies the filters to x, float32 [n, c, h], without the activation."""
         matrix = part.both_ways.normalize_symmetric()
         y = self._zeroth(x)
         before, last = tf.zeros_like(x), x
         for number, dense in enumerate(self._others):
+            # T_1 = L x, then T_k = 2 L T_k-1 - T_k-2; `matrix` is -L.
             factor = 2.0 if number else 1.0
             before, last = last, -factor * (matrix @ last) - before
             y += dense(last)
@@ -180,7 +181,7 @@ class ChebyshevSage(Chebyshev):
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
         means = part.both_ways.normalize_left() @ x
-        y = self._filtered(x, part) + self._of_neighbours(means)
+        y = self._filter(x, part) + self._of_neighbours(means)
         return self._activation(y)
 
 
@@ -221,7 +222,7 @@ class Attention(tf.keras.layers.Layer):
         logits = tf.nn.leaky_relu(
             tf.gather(self._of_receiver(values), receiver)
             + tf.gather(self._of_sender(values), sender),
-            0.2,
+            0.2,  # the slope of the paper
         )
         # A softmax over the messages to a node; the largest logit is taken off first,
         # so that no exponential overflows.

@@ -44,6 +44,7 @@ class AcrossConfigs(tf.keras.layers.Layer):
         self._compare = tf.keras.layers.Dense(dim, activation)
 
     def build(self, shape: tf.TensorShape):
+        # Its exponential is positive whatever is learned, and 1 at first.
         self._log_temperature = self.add_weight(
             'log_temperature', [], initializer='zeros'
         )
@@ -52,6 +53,7 @@ class AcrossConfigs(tf.keras.layers.Layer):
         """Compares x, [graphs, configurations, dim]: the same shape."""
         z = self._norm(x)
         weights = tf.nn.softmax(z * tf.exp(-self._log_temperature), axis=1)
+        # Their mean over configurations is 1, however long the list is.
         weights *= tf.cast(tf.shape(x)[1], tf.float32)
         return x + self._compare(tf.concat([z, z * weights], -1))
 
@@ -122,17 +124,17 @@ class ConfigAttentionSAGE(kernels_lib.ResidualModel):
         pairs = kernels.paired()
         x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
         x = self._encode(self._node_layers, x, kernels, training)
-        x = self._join(pairs, x)
+        x = self._join(pairs, x)  # [n * c, h]
         x = self._encode(self._pair_layers, x, pairs, training)
-        pooled = kernels.each_config(pairs.pool(x, self._reduction))
+        pooled = kernels.each_config(pairs.pool(x, self._reduction))  # [b, c, h]
         compared = tf.reshape(self._across(pooled), [-1, self._width])
         return kernels.scores(self._head(compared))
 
     def _join(self, pairs: kernels_lib.KernelBatch, nodes: tf.Tensor) -> tf.Tensor:
         """Joins every node, [n, h], with every configuration: [n * c, h]."""
         configs = kernels_lib.log_features(pairs.configs, self._log_scales)
-        of_config = pairs.on_nodes(self._of_config(configs))
-        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
-        gates = tf.expand_dims(self._node_gate(nodes), 1)
+        of_config = pairs.on_nodes(self._of_config(configs))  # [n * c, h]
+        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)  # [n, c, h]
+        gates = tf.expand_dims(self._node_gate(nodes), 1)  # [n, 1, h]
         x += pairs.each_config(pairs.on_nodes(self._config_gate(configs))) * gates
         return tf.reshape(self._activation(x), [-1, self._width])

@@ -30,7 +30,7 @@ class KernelBatch:
     """
 
     def __init__(self, graph: tfgnn.GraphTensor, num_configs: Size):
-        self.batch = graph.node_sets['g'].sizes.shape[0]
+        self.batch = graph.node_sets['g'].sizes.shape[0]  # b, static
         self.num_configs = num_configs
         self.columns = 1
         self.ops = graph.node_sets['op']['feats']  # [n, f]
@@ -64,6 +64,7 @@ class KernelBatch:
         """Sums or averages over nodes: [n * columns, h] -> [b * columns, h]."""
         pooled = tf.matmul(self.member, self.join_columns(x), transpose_a=True)
         if reduction == 'mean':
+            # [b, 1]: the nodes of each kernel.
             pooled /= tf.expand_dims(tf.reduce_sum(self.member, axis=0), 1)
         return tf.reshape(pooled, [-1, x.shape[-1]])
 
@@ -77,6 +78,7 @@ class KernelBatch:
 
     def means(self) -> list[implicit.Multiplier]:
         """Makes the matrices that average over consumers, and over operands."""
+        # Rows of A are operands, columns their consumers.
         a = self.adjacency
         return [a.normalize_left(), a.transpose().normalize_left()]
 
@@ -109,6 +111,7 @@ def dropout(x: tf.Tensor, share: float, training: bool) -> tf.Tensor:
     """
     if not (training and share):
         return x
+    # A seed is two integers: the bits of the sum, and 0.
     seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
     return tf.nn.experimental.stateless_dropout(x, share, seed)
 
@@ -127,6 +130,7 @@ class LayerNorm(tf.keras.layers.Layer):
     def call(self, x: tf.Tensor):
         x -= tf.reduce_mean(x, -1, keepdims=True)
         variance = tf.reduce_mean(tf.square(x), -1, keepdims=True)
+        # 1e-5 keeps a row of equal values finite.
         return x * (tf.math.rsqrt(variance + 1e-5) * self.gain) + self.bias
 
 

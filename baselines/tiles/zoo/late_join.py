@@ -16,7 +16,9 @@ def ramps(x: tf.Tensor, count: int) -> tf.Tensor:
     (Gorishniy et al., NeurIPS 2022).
     """
     starts = tf.range(count, dtype=tf.float32)
+    # [.., d, count]: bin i reaches from i / count to (i + 1) / count.
     filled = tf.clip_by_value(tf.expand_dims(x, -1) * count - starts, 0.0, 1.0)
+    # Static where it is known: the dense layer that follows needs it.
     width = tf.shape(x)[1] if x.shape[-1] is None else x.shape[-1]
     return tf.reshape(filled, [tf.shape(x)[0], count * width])
 
@@ -94,28 +96,28 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
         training: bool = False,
     ):
         kernels = kernels_lib.KernelBatch(graph, num_configs)
-        z = self._kernel(graph, kernels)
-        x = self._joined(kernels, z)
+        z = self._encode_kernels(graph, kernels)  # [b, 2 * hidden_dim]
+        x = self._join(kernels, z)  # [b * c, head_dim]
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
             x += second(kernels_lib.dropout(y, self._dropout, training))
         return kernels.scores(self._score(self._activation(x)))
 
-    def _joined(self, kernels: kernels_lib.KernelBatch, z: tf.Tensor) -> tf.Tensor:
+    def _join(self, kernels: kernels_lib.KernelBatch, z: tf.Tensor) -> tf.Tensor:
         """Joins each configuration with its kernel: [b * c, head_dim]."""
         shape = [kernels.batch, -1, self._head_width]
-        x = self._of_config(self._encoded(kernels.configs))
-        gate = tf.expand_dims(self._kernel_gate(z), 1)
+        x = self._of_config(self._encode_configs(kernels.configs))  # [b * c, head_dim]
+        gate = tf.expand_dims(self._kernel_gate(z), 1)  # [b, 1, head_dim]
         joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
         joined += tf.reshape(self._config_gate(x), shape) * gate
         return tf.reshape(joined, [-1, self._head_width])
 
-    def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
+    def _encode_configs(self, configs: tf.Tensor) -> tf.Tensor:
         """Encodes features: as they are, as logarithms, and in bins."""
         x = kernels_lib.log_features(configs, self._log_scales)
         return tf.concat([x, ramps(configs, self._bins)], -1) if self._bins else x
 
-    def _kernel(
+    def _encode_kernels(
         self, graph: tfgnn.GraphTensor, kernels: kernels_lib.KernelBatch
     ) -> tf.Tensor:
         """Encodes kernels by the mean and the maximum of nodes: [b, 2 * hidden_dim]."""

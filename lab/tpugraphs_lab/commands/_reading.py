@@ -2,13 +2,13 @@
 
 import argparse
 
-from baselines import command_line
+from tpugraphs.commands import _options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares how programs are read, as `programs.reader.Options` has it."""
     about = 'take this as the first size of inputs of a program that do not say it'
-    command_line.option(parser, '--batch_size', int, about, metavar='N')
+    _options.add_option(parser, '--batch_size', int, about, metavar='N')
     about = 'take at most this processor time each to read and compile a program '
     about += '(default: 30 for texts, 600 for Python and SavedModels)'
-    command_line.option(parser, '--seconds', int, about, metavar='S')
+    _options.add_option(parser, '--seconds', int, about, metavar='S')

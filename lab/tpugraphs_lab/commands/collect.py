@@ -22,12 +22,12 @@ import argparse
 import functools
 import math
 
-from baselines import command_line
 from baselines.core import exits
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.data import shares
+from tpugraphs.commands import _options
 from tpugraphs_lab import kernels
 from tpugraphs_lab import measure
 from tpugraphs_lab.programs import extras
@@ -35,7 +35,7 @@ from tpugraphs_lab.programs import extras
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    option = functools.partial(command_line.option, parser)
+    option = functools.partial(_options.add_option, parser)
     about = 'programs, FILE.py:FUNCTION or files'
     parser.add_argument('programs', nargs='*', metavar='PROGRAM', help=about)
     parser.add_argument('output', metavar='OUT', help='the output folder')
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--seconds', 20.0, about, metavar='S')
     about = 'divide into these shares of train/valid/test, or none'
     option('--split', '80/10/10', about)
-    command_line.switch(parser, '--resume', 'continue with what is in the folder')
+    _options.add_switch(parser, '--resume', 'continue with what is in the folder')
     about = 'pass this many times over the configurations (default: 6 to 30, until '
     option('--passes', 0, f'{about}halves agree)', metavar='N')
     option('--seed', 0, 'draw programs, kernels and configurations with this seed')

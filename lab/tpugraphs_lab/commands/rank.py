@@ -18,8 +18,8 @@ Raw files are ranked as by `tpugraphs rank`, whose help describes the output.  W
 
 import argparse
 
-from baselines import command_line
 from baselines.core import exits
+from tpugraphs.commands import _options
 from tpugraphs.commands import rank
 from tpugraphs_lab import program_ranking
 from tpugraphs_lab.commands import _reading
@@ -33,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rank.add_options(parser)
     _reading.add_options(parser)
     about = 'time the first N choices and the default of each kernel here'
-    command_line.option(parser, '--measure', int, about, metavar='N')
+    _options.add_option(parser, '--measure', int, about, metavar='N')
 
 
 @exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
-    return program_ranking.rank_sources(args)
+    return program_ranking.rank_sources(args, _options.get_run_name(args, fewest=0))

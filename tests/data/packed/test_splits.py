@@ -13,7 +13,6 @@ import pytest
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
-from baselines.tasks import lookup
 from tests.helpers import layout_files
 from tests.helpers import refusals
 from tests.helpers import same_records
@@ -154,10 +153,9 @@ def test_the_default_is_what_runtimes_are_divided_by():
     )
     test = tile_records.make_record(rng, 'test', is_test=True)
     store = tile_store.TileStore.from_records('here', [known, test])
-    task = lookup.TASKS['tile']
-    assert [task.default_of(store, i) for i in (0, 1)] == [1, None]
+    assert [store.default_of(i) for i in (0, 1)] == [1, None]
     store = layout_store.LayoutStore.from_records('here', layout_files.make_records(1))
-    assert lookup.TASKS['layout'].default_of(store, 0) is None
+    assert store.default_of(0) is None
 
 
 def test_limit_takes_the_first_by_name(split):

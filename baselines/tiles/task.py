@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from baselines import config as config_lib
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
@@ -88,31 +87,6 @@ class Tile(protocol.Task[tile_store.TileStore]):
         for number in range(len(store)) if numbers is None else numbers:
             first, end = store.config_offsets[number : number + 2]
             yield table.rows(np.arange(first, end))[:, time]
-
-    def labels(self, store: tile_store.TileStore, number: int) -> np.ndarray:
-        """Returns runtimes divided by that of the kernel's default tile, float64."""
-        runtimes = store.part('config_runtime', number)
-        return runtimes / store.part('config_runtime_normalizers', number)
-
-    def default_of(self, store: tile_store.TileStore, number: int) -> int | None:
-        """Returns the compiler's default tile of a kernel, by its runtime.
-
-        It is the one that runtimes are divided by; None where no runtime is known, or
-        the default was not measured.
-        """
-        runtimes = store.part('config_runtime', number)
-        normalizers = store.part('config_runtime_normalizers', number)
-        defaults = np.flatnonzero(runtimes == normalizers)
-        return int(defaults[0]) if len(defaults) else None
-
-    def drawable(
-        self, store: tile_store.TileStore, settings: config_lib.TileConfig
-    ) -> np.ndarray:
-        """Counts all configurations of each kernel."""
-        return store.config_counts
-
-    def configurations(self, store: tile_store.TileStore, number: int) -> None:
-        """Returns None: different tiles may have equal columns."""
 
 
 TASK = Tile()

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from baselines import config as config_lib
 from baselines.data.layout import records
 from baselines.data.layout import store as layout_store
 from baselines.evaluation import ensembles
@@ -98,23 +97,6 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         self, store: layout_store.LayoutStore, numbers: np.ndarray
     ) -> np.ndarray:
         return np.array([estimate.count_multiply_adds(store, int(n)) for n in numbers])
-
-    def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
-        """Returns runtimes in nanoseconds, int64."""
-        return store.part('config_runtime', number)
-
-    def drawable(
-        self, store: layout_store.LayoutStore, settings: config_lib.LayoutConfig
-    ) -> np.ndarray:
-        """Counts the different layouts of each program, up to --max_configs."""
-        most = settings.max_configs
-        return store.group_counts if most < 0 else np.minimum(store.group_counts, most)
-
-    def configurations(
-        self, store: layout_store.LayoutStore, number: int
-    ) -> np.ndarray:
-        """Numbers the different layouts of a program."""
-        return store.part('config_group', number)
 
 
 TASK = Layout()

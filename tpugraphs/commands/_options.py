@@ -17,7 +17,9 @@ from baselines.runs import finding
 _Options = argparse._ActionsContainer  # a parser, or a group of its options
 
 
-def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) -> None:
+def add_option(
+    parser: _Options, flag: str, default: Any, about: str, **rules: Any
+) -> None:
     """Declares an option of its default's type; --help names the default.
 
     Args:
@@ -45,7 +47,7 @@ def _parse_number(kind: type, default: float | None, word: str) -> float:
     raise argparse.ArgumentTypeError(f'must be {wanted}, not {word!r}')
 
 
-def switch(parser: _Options, flag: str, about: str) -> None:
+def add_switch(parser: _Options, flag: str, about: str) -> None:
     """Declares an option without a value."""
     parser.add_argument(flag, action='store_true', help=about)
 
@@ -58,8 +60,8 @@ def add_negatable(parser: _Options, name: str, about: str) -> None:
     negatable = argparse.BooleanOptionalAction
     parser.add_argument(f'--{name}', action=negatable, help=about)
     # absl's way, which only the help omits.
-    hidden = {'action': 'store_false', 'help': argparse.SUPPRESS}
-    parser.add_argument(f'--no{name}', dest=name, **hidden)
+    hidden = argparse.SUPPRESS
+    parser.add_argument(f'--no{name}', dest=name, action='store_false', help=hidden)
 
 
 class _Moved(argparse.Action):
@@ -82,7 +84,9 @@ def add_moved(parser: argparse.ArgumentParser, command: str, *names: str) -> Non
 
 def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:
     """Declares --json, for commands whose result `show` prints."""
-    switch(parser, '--json', f'print JSON instead of {instead} (docs/guide/json.md)')
+    add_switch(
+        parser, '--json', f'print JSON instead of {instead} (docs/guide/json.md)'
+    )
 
 
 def show(
@@ -123,25 +127,33 @@ def add_dir(
         help=f'{which} {finding.FORMS}{more}',
     )
     about = 'look up names of runs in this folder (default: where trainings write)'
-    option(parser, '--out_dir', '', about, metavar='FOLDER')
+    add_option(parser, '--out_dir', '', about, metavar='FOLDER')
 
 
-def get_run_names(args: argparse.Namespace) -> list[str]:
-    """Returns the names of the runs of a command; raises ValueError for none."""
+def get_run_names(args: argparse.Namespace, fewest: int = 1) -> list[str]:
+    """Returns the names of the runs of a command; raises ValueError for too few.
+
+    Args:
+        fewest: 0 or 1.
+    """
     names = [*getattr(args, 'runs', ()), *args.dirs]
-    if not names:
+    if len(names) < fewest:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
     if not args.out_dir:
         return names
     return [finding.in_folder(args.out_dir, name) for name in names]
 
 
-def get_run_name(args: argparse.Namespace) -> str:
-    """Returns the name of the one run of a command; raises ValueError otherwise."""
-    names = get_run_names(args)
+def get_run_name(args: argparse.Namespace, fewest: int = 1) -> str:
+    """Returns the name of the one run of a command; raises ValueError otherwise.
+
+    Args:
+        fewest: with 0, the name is '' where none is given.
+    """
+    names = get_run_names(args, fewest)
     if len(names) > 1:
         raise ValueError(f'one run is wanted, not {len(names)}: {" ".join(names)}')
-    return names[0]
+    return names[0] if names else ''
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
@@ -149,18 +161,18 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     # The defaults of data come from the run, so no option has the setting's own.
     add_runs(parser, several=True)
     about = 'use the kernels or programs of this split'
-    option(parser, '--split', split, about, choices=collections.SPLITS)
+    add_option(parser, '--split', split, about, choices=collections.SPLITS)
     about = 'read the splits from this folder (default: where the run was trained, '
     about += f'if that is there, else {config.TileConfig.data_root})'
-    option(parser, '--data_root', '', about)
+    add_option(parser, '--data_root', '', about)
     about = 'keep packed splits in this folder (default: ~/data/tpugraphs/cache)'
-    option(parser, '--cache_dir', '', about)
+    add_option(parser, '--cache_dir', '', about)
     add_models_file(parser)
     about = f'{settings_lib.get_help(config.LayoutConfig, "memory_budget")} of layouts'
     most = config.LayoutConfig.memory_budget
-    option(parser, '--memory_budget', most, about, metavar='MB')
+    add_option(parser, '--memory_budget', most, about, metavar='MB')
     about = settings_lib.get_help(config.TileConfig, 'sample_data')
-    switch(parser, '--sample_data', about)
+    add_switch(parser, '--sample_data', about)
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
     add_negatable(parser, 'toy_data', about)
@@ -179,18 +191,18 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
         first, *others = collections.NAMES
         about += f', or of --dir {finding.ESTIMATE}, the untrained formulas of a TPU '
         about += f'v3: {first} (default), {", ".join(others)}'
-    option(parser, '--collection', '', about, metavar='NAME')
+    add_option(parser, '--collection', '', about, metavar='NAME')
 
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:
     """Declares where a command finds the user's own models."""
     about = settings_lib.get_help(config.TileConfig, 'models_file')
-    option(parser, '--models_file', '', about)
+    add_option(parser, '--models_file', '', about)
 
 
 def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares with which Apache Beam runner a command works."""
     about = 'work with this Apache Beam runner, such as DirectRunner: all cores '
-    option(parser, '--runner', '', f'{about}(docs/guide/scale.md)')
+    add_option(parser, '--runner', '', f'{about}(docs/guide/scale.md)')
     about = 'pass these options, one string, to the Beam runner'
-    option(parser, '--beam_options', '', about)
+    add_option(parser, '--beam_options', '', about)
