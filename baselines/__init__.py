@@ -50,7 +50,7 @@ def find_complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
     return ''
 
 
-version = extensions.version
+version = extensions.find_version
 
 
 def _require_packages() -> None:

@@ -352,7 +352,7 @@ def check_config(config: _AnyConfig) -> _AnyConfig:
                 name,
                 registry.find_column_sets(),
                 '--columns',
-                extensions.more_columns(),
+                extensions.explain_columns(),
             )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     settings.check_data('' if is_default else config.data_root, config.sample_data)

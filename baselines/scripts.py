@@ -190,7 +190,7 @@ def suggest_next_steps(settings: config.AnyConfig, model_dir: str) -> str:
     commands = [['rank', 'FILE.pb', *latest, *flag]]
     root = files.expand(settings.data_root)
     lines = []
-    if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
+    if settings.sample_data or len(hardware.list_splits(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])
         if task == 'tile':
             own = ['--models_file', settings.models_file] * bool(settings.models_file)

@@ -139,7 +139,7 @@ def _find_compared_runs(args: argparse.Namespace) -> list[list[str]]:
         raise ValueError('--compare is on all configurations: leave --protocol out')
     with finding.as_flag('--compare'):
         sides = [
-            finding.find_all([finding.in_folder(args.out_dir, name)])
+            finding.find_all([finding.prefix_folder(args.out_dir, name)])
             for name in args.compare
         ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]

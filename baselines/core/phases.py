@@ -24,7 +24,7 @@ _Item = TypeVar('_Item')
 _EVERY = 30.0  # seconds between the lines of a log
 
 
-def logger() -> logging.Logger:
+def get_logger() -> logging.Logger:
     """Returns the logger of progress lines."""
     return logging.getLogger('tpugraphs')
 
@@ -90,7 +90,7 @@ class Phase:
 
     def _log(self, level: int, message: str) -> None:
         if self._is_logged and level >= self._least_level:
-            logger().log(level, '%s: %s', self._title, message)
+            get_logger().log(level, '%s: %s', self._title, message)
 
 
 def each(

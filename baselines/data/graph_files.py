@@ -149,7 +149,7 @@ class GraphRecord:
             ValueError: the record is not valid.
             OSError: the file cannot be written.
         """
-        npz.write_arrays(path, published(self._collect_arrays(path)))
+        npz.write_arrays(path, convert_published(self._collect_arrays(path)))
 
     def _collect_arrays(self, path: str, whole: bool = True) -> dict[str, np.ndarray]:
         """Returns the record's arrays, checked; see `check`."""
@@ -167,7 +167,7 @@ class GraphRecord:
         return arrays
 
 
-def published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def convert_published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns checked arrays in the published dtypes; without scalars that are 0."""
     arrays = {key: value for key, value in arrays.items() if value.ndim or value}
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)

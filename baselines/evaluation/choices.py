@@ -48,7 +48,7 @@ class RankedModule:
     as_json: Callable[[int], text.JsonObject]
     as_text: Callable[[text.JsonObject], str]  # from that object to a short text
     # the share of pairs that the model's members order alike, see
-    # `ensembles.agreement`; None of a model without members
+    # `ensembles.compute_agreement`; None of a model without members
     agreement: float | None = None
     # the HloModuleProto that the configurations are of; None of a record
     hlo: protos.HloModuleProto | None = None
@@ -101,7 +101,7 @@ class RankedModule:
         return map(self.row, range(len(self.scores))[:top])
 
 
-def figures(ranked: RankedModule) -> text.JsonObject | None:
+def measure_choices(ranked: RankedModule) -> text.JsonObject | None:
     """Measures what the choices of a module cost, as ratios of measured times.
 
     Returns:
@@ -150,7 +150,7 @@ class Summary:
         self.modules += 1
         self.configurations += len(ranked.scores)
         self.unsure += ranked.is_unsure
-        measured = figures(ranked)
+        measured = measure_choices(ranked)
         if measured:
             self._figures.append(measured)
 
@@ -198,7 +198,7 @@ class Summary:
         }
 
 
-def module_table(ranked: RankedModule, top: int) -> str:
+def format_module(ranked: RankedModule, top: int) -> str:
     """Returns a heading, the first `top` configurations, and the default."""
     rows = list(ranked.rows(top))
     # The default's row follows even where it is ranked below the top.
@@ -221,7 +221,7 @@ def module_table(ranked: RankedModule, top: int) -> str:
         lines.append(f"  XLA's own choice: {place}")
     if ranked.untimed:
         lines.append(f'  not timed: {ranked.untimed}')
-    costs = _format_costs(figures(ranked))
+    costs = _format_costs(measure_choices(ranked))
     lines += costs
     tied = int((ranked.scores == ranked.scores[0]).sum())
     if tied > 1 and costs:
@@ -237,7 +237,7 @@ def module_table(ranked: RankedModule, top: int) -> str:
 
 
 def _format_cells(row: text.JsonObject) -> list[str]:
-    """Returns the cells of a ranked configuration in `module_table`."""
+    """Returns the cells of a ranked configuration in `format_module`."""
     config, time = row['config'], row['runtime_ns']
     return [
         f'{row["rank"]:,}',
@@ -250,7 +250,7 @@ def _format_cells(row: text.JsonObject) -> list[str]:
 
 
 def _show_times(row: text.JsonObject) -> list[str]:
-    """Returns the cells of a configuration's times in `module_table`."""
+    """Returns the cells of a configuration's times in `format_module`."""
     time = row.get('measured_ns')
     return [
         text.format_duration(time) if time else '-',
@@ -261,7 +261,7 @@ def _show_times(row: text.JsonObject) -> list[str]:
 
 
 def _format_costs(figures: text.JsonObject | None) -> list[str]:
-    """Returns the line on what a module's choices cost, in a list; see `figures`."""
+    """Returns the line on what choices cost, in a list; see `measure_choices`."""
     if not figures:
         return []
     best = ' / '.join(f'{figures["slowdown"][k]:.3f}' for k in TOP_K)
@@ -272,7 +272,7 @@ def _format_costs(figures: text.JsonObject | None) -> list[str]:
     return [line]
 
 
-def summary_table(summary: text.JsonObject) -> str:
+def format_summary(summary: text.JsonObject) -> str:
     """Returns the closing lines over all modules, of `Summary.to_json`."""
     measured, default = summary['measured_modules'], summary['default']
     lines = [
@@ -307,7 +307,7 @@ def summary_table(summary: text.JsonObject) -> str:
     return '\n'.join(lines)
 
 
-def remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]:
+def format_remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]:
     """Returns lines about modules left out by reason, and nodes of unknown opcodes."""
     lines = [
         f'skipped: {text.list_skipped({reason: names})}'
@@ -367,7 +367,7 @@ class Json:
             'module': ranked.module,
             'nodes': ranked.nodes,
             'agreement': ranked.agreement,
-            'figures': figures(ranked),
+            'figures': measure_choices(ranked),
             **({'untimed': ranked.untimed} if ranked.untimed else {}),
             'configurations': [
                 {**row, **ranked.as_json(row['run_index'])}
@@ -387,7 +387,7 @@ Writer = Csv | Json
 WRITERS: dict[str, type[Writer]] = {'.csv': Csv, '.json': Json}
 
 
-def writer_of(path: str) -> type[Writer]:
+def find_writer(path: str) -> type[Writer]:
     """Returns the writer for a file's name; raises ValueError unless its end tells."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in WRITERS:

@@ -54,7 +54,7 @@ def read(path: str) -> list[Any]:
     return candidates
 
 
-def tuning_data(
+def make_tuning_data(
     tuning: message.Message, candidates: Sequence[Any], kind: str
 ) -> message.Message:
     """Copies a module's tuning data, with the candidates instead of its runs.

@@ -151,7 +151,7 @@ def _make_row(node: message.Message, index: int, column: int) -> list[int]:
     return row + [-1] * (len(schema.LAYOUT) - len(row))
 
 
-def layout_json(
+def describe_layout(
     run: message.Message, nodes: Sequence[int], default: message.Message | None = None
 ) -> text.JsonObject:
     """Returns e.g. {'layouts': {'12': {'output': [1, 0], 'input': [0, 1]}}}.
@@ -171,8 +171,8 @@ def layout_json(
     return {'layouts': chosen}
 
 
-def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
-    """Returns the layouts of `layout_json` from the columns of a configuration.
+def describe_layout_row(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
+    """Returns the layouts of `describe_layout` from the columns of a configuration.
 
     Args:
         rows: float32 [k, 18].
@@ -189,7 +189,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
 
 
 def format_layout(configuration: text.JsonObject) -> str:
-    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
+    """Formats `describe_layout`: `12: output {1,0} input {0,1}; 15: output {}`."""
     nodes = []
     for number, arrays in configuration['layouts'].items():
         layouts = [

@@ -75,7 +75,7 @@ class Outcome:
                 setattr(self, field.name, mine + theirs)
 
 
-def summary(outcome: Outcome) -> str:
+def format_summary(outcome: Outcome) -> str:
     """Returns the closing lines for the user on all files."""
     skipped = sum(len(names) for names in outcome.skipped.values())
     lines = [

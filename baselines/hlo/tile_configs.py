@@ -30,7 +30,7 @@ class TileConfigs(gather.Configs):
     config_feat: np.ndarray  # float32 [c, 24]
 
 
-def why_unusable(tuning: message.Message, measured: bool = True) -> str | None:
+def explain_unusable(tuning: message.Message, measured: bool = True) -> str | None:
     """Returns why a ModuleTuningData is passed over, or None.
 
     With `measured`, as the published extractor does; else, if it has nothing to rank.
@@ -58,7 +58,7 @@ def extract_configs(
     A run is dropped if it has the error mark or took at most 1 ns.
 
     Args:
-        tuning: a ModuleTuningData for which `why_unusable` is None.
+        tuning: a ModuleTuningData for which `explain_unusable` is None.
         pad: the value of absent entries of the bounds, 0 (as published) or -1.
         measured: whether runs and their default have to be measured; to be
             ranked, they need not.
@@ -66,7 +66,7 @@ def extract_configs(
     Raises:
         ValueError: the module is not usable, or has more than MAX_CONFIGS.
     """
-    reason = why_unusable(tuning) if measured else None
+    reason = explain_unusable(tuning) if measured else None
     name = text.quoted(tuning.module.name)
     if reason:
         raise ValueError(f'module {name} has {reason}')

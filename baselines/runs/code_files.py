@@ -81,10 +81,10 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
             stream.write(file.content)
 
 
-def described(code: Sequence[CodeFile]) -> text.JsonObject:
+def describe_code(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
-        'package': extensions.version('tpugraphs'),
+        'package': extensions.find_version('tpugraphs'),
         'commit': _find_commit(),
         'files': [
             {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}

@@ -35,12 +35,12 @@ _SHORTEST = 4  # characters of a hash
 _RUN_FILE = re.compile(r'run_(\w+)\.jsonz')
 
 
-def default_folders() -> list[str]:
+def list_default_folders() -> list[str]:
     """Returns the folders where trainings write by default."""
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
-def in_folder(out_dir: str, name: str) -> str:
+def prefix_folder(out_dir: str, name: str) -> str:
     """Prefixes the name of a run with a folder, unless it has one, or needs none."""
     if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED, *_list_shipped()):
         return name
@@ -85,20 +85,20 @@ def find(name: str, task: str = '') -> list[str]:
     if name in _list_shipped():
         name = _list_shipped()[name].load()()
     elif name == PRETRAINED:
-        raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
+        raise ValueError(extensions.refer_to_lab(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
     is_folder = os.path.isdir(path)
     if is_folder and run_files.hash_of(path):
         return [path]
     folder, word = (path, '') if is_folder else os.path.split(name.rstrip('/'))
-    folders = [files.expand(folder)] if folder else default_folders()
+    folders = [files.expand(folder)] if folder else list_default_folders()
     model_dirs = _list_dirs(folders)
     matches = model_dirs if is_folder else _match(word, model_dirs, task)
     if is_folder and len(matches) > 1:
         raise ValueError(f"{_explain_ambiguous(path, matches)}; or '{path}/{LATEST}'")
     if matches:
         return matches
-    message = no_runs_message(folders, task)
+    message = explain_no_runs(folders, task)
     if is_folder:
         message = _explain_renamed(path) or message
     elif model_dirs and word != LATEST:
@@ -183,14 +183,14 @@ def check_weights(run: run_files.RunFile) -> None:
         untrusted.open_regular(os.path.join(folder, name)).close()
 
 
-def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
+def list_readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
     """Returns the runs whose run files can be read, the oldest first.
 
     Args:
         folder: the folder of the runs; '' for those where trainings write by default.
         task: 'tile' or 'layout'; '' for both.
     """
-    folders = [files.expand(folder)] if folder else default_folders()
+    folders = [files.expand(folder)] if folder else list_default_folders()
     return [run for run in _read(_list_dirs(folders))[0] if task in ('', run.task)]
 
 
@@ -242,7 +242,7 @@ def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
 
 def _holds_model(folder: str) -> bool:
     """Returns whether there is a checkpoint or a file of trees in a folder."""
-    trees = run_files.trees_path(folder)
+    trees = run_files.make_trees_path(folder)
     return run_files.has_weights(folder) or os.path.lexists(trees)
 
 
@@ -260,7 +260,7 @@ def _explain_renamed(folder: str) -> str:
     )
 
 
-def no_runs_message(folders: Iterable[str], task: str = '') -> str:
+def explain_no_runs(folders: Iterable[str], task: str = '') -> str:
     """Says that folders have no runs, or none of a task, and how to train one."""
     places = [files.expand(folder) for folder in folders]
     where = '' if len(places) > 1 else f' --out_dir={places[0]}'

@@ -69,7 +69,7 @@ class RunFile:
     def __init__(self, model_dir: str, info: text.JsonObject):
         self.model_dir, self.info = model_dir, info
         self.file, self.hash = run_file(model_dir), hash_of(model_dir)
-        self.trees_file = trees_path(model_dir)
+        self.trees_file = make_trees_path(model_dir)
         self.has_weights = has_weights(model_dir)
         self.args: text.JsonObject = _check_args(info)
         _check_numbers(info)
@@ -135,7 +135,7 @@ class RunFile:
             )
 
 
-def signed(
+def add_digests(
     info: text.JsonObject, weights_digest: str | None, trees_digest: str | None = None
 ) -> text.JsonObject:
     """Returns a run file's content with its digests."""
@@ -180,12 +180,12 @@ def hash_of(model_dir: str) -> str:
     return match.group(1) if match else ''
 
 
-def state_path(model_dir: str) -> str:
+def make_state_path(model_dir: str) -> str:
     """Returns the path of the state with which a run's graph model can train on."""
     return os.path.join(model_dir, 'training_state.npz')
 
 
-def trees_path(model_dir: str) -> str:
+def make_trees_path(model_dir: str) -> str:
     """Returns the path of the trees in a model directory."""
     return os.path.join(model_dir, 'trees.txt')
 
@@ -254,7 +254,7 @@ def _check_args(info: object) -> text.JsonObject:
 
 
 def _check_code(info: text.JsonObject) -> list[dict[str, str]]:
-    """Returns the list of `code_files.described`; [] of an older or published run."""
+    """Returns the list of `describe_code`; [] of an older or published run."""
     code = info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None
     entries = entries if isinstance(entries, list) else []

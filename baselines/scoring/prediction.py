@@ -268,7 +268,7 @@ class Predictor:
         self._note_unknown_opcodes(store)
         if scored is None:
             scored = map(self.scorer.mean, self.score_members(store))
-        return scorer_lib.noting_ties(self.name, store, scored)
+        return scorer_lib.note_ties(self.name, store, scored)
 
     def _note_unknown_opcodes(self, store: splits.PackedSplit) -> None:
         """Prints how many graphs have opcodes that the graph model does not know."""

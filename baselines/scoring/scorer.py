@@ -188,7 +188,7 @@ class Scorer:
         return zip(*parts)
 
 
-def noting_ties(
+def note_ties(
     name: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
 ) -> Iterator[np.ndarray]:
     """Yields the scores of a split; notes at the end if none depends on configurations.

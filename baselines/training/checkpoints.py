@@ -74,7 +74,7 @@ class Unfinished:
         if config.resume and kept is None:
             self._finished = self._find_longest_run()
         if self._finished is not None and _wants_more(self._finished, config):
-            kept = read_state(run_files.state_path(self._finished.model_dir))
+            kept = read_state(run_files.make_state_path(self._finished.model_dir))
         self._resumes = kept is not None
         if kept is not None:
             arrays, described = kept
@@ -223,7 +223,7 @@ class Unfinished:
     def move_state(self, run: run_files.RunFile) -> None:
         """Moves the state, if there is one, into its saved run, which can train on."""
         with contextlib.suppress(FileNotFoundError):
-            os.replace(self._path, run_files.state_path(run.model_dir))
+            os.replace(self._path, run_files.make_state_path(run.model_dir))
 
     def find_state(self) -> progress.State:
         """Returns a new state, or that of the interrupted run.

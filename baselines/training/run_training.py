@@ -240,13 +240,13 @@ def _save_run(
         **content,
         'most_multiply_adds': scorer.most_multiply_adds,
         'seed': settings.seed,
-        'versions': extensions.versions(),
+        'versions': extensions.list_versions(),
         'training_key': checkpoint.key,
         'started': checkpoint.started,
         # Not in seconds: `latest` tells runs of one second apart.
         'finished': now.isoformat(timespec='milliseconds'),
         'seconds': round(checkpoint.seconds, 1),
-        'code': code_files.described(checkpoint.code),
+        'code': code_files.describe_code(checkpoint.code),
     }
     run = saved.save_run(
         settings.out_dir,

@@ -366,7 +366,7 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
     """
     stores = opening.open_splits(settings)
     shipped_task = settings.collection.task if settings.sample_data else ''
-    measured_on = hardware.measured_on(settings.data_root, shipped_task)
+    measured_on = hardware.read_measured_on(settings.data_root, shipped_task)
     data = make_data(fit_recipe(settings, stores['train']), stores)
     data.measured_on = measured_on
     return data

@@ -285,7 +285,7 @@ def runs(out_dir: Path | None = None) -> results.Runs:
     Args:
         out_dir: the folder; by default all folders where trainings write.
     """
-    folders = finding.default_folders()
+    folders = finding.list_default_folders()
     if out_dir is not None:
         folders = [data_lib.convert_path('out_dir', out_dir)]
     return results.Runs(listing.sort_rows(listing.read_rows(folders), 'when'))

@@ -117,7 +117,7 @@ def _read_npz(path: str) -> Content:
 
 def _describe_module(kind: str, tuning: protos.ModuleTuningData) -> Content:
     """Describes a module of a raw file; `problem` tells if it is damaged."""
-    name = raw.graph_id(tuning)
+    name = raw.name_graph(tuning)
     try:
         nodes = graph.extract_graph(tuning.module)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _describe_module(kind: str, tuning: protos.ModuleTuningData) -> Content:
     opcodes = tuple(i.opcode for i in graph.list_instructions(tuning.module))
     content = Content(name=name, kind=kind, opcodes=opcodes, **_describe_graph(nodes))
     try:
-        configs = raw.configs_of(kind, tuning, nodes)
+        configs = raw.extract_configs(kind, tuning, nodes)
     except ValueError as error:
         return content._replace(problem=str(error))
     return content._replace(

@@ -84,7 +84,7 @@ def write_program(
     features = npz.StreamedField(
         'node_config_feat', shape, np.dtype(np.float32), _check_blocks(path, configs)
     )
-    npz.write_arrays(path, graph_files.published(arrays), features)
+    npz.write_arrays(path, graph_files.convert_published(arrays), features)
 
 
 def read_program(path: str) -> LayoutRecord:

@@ -124,7 +124,7 @@ class LayoutStore(splits.PackedSplit):
             config_codes=configs.codes.reshape(-1).view(np.uint8),
             code_width=np.array([configs.codes.itemsize], np.uint8),
             # Every vector of the dictionary is in some row, so this is exact.
-            **packer.extremes(record, configs.vectors),
+            **packer.find_extremes(record, configs.vectors),
         )
         padding = -configs.codes.nbytes % _ALIGNMENT  # to the next multiple
         writer.append(config_codes=np.zeros(padding, np.uint8))

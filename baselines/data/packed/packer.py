@@ -151,7 +151,7 @@ def _make_path(folder: str, name: str) -> str:
     return os.path.join(folder, f'{name}.bin')
 
 
-def extremes(record: Any, configs: np.ndarray) -> dict[str, np.ndarray]:
+def find_extremes(record: Any, configs: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the columns of a graph's extremes: least and largest features, opcode.
 
     Args:

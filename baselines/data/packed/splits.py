@@ -249,7 +249,7 @@ class PackedSplit:
         Their content is fingerprinted.
         """
         arrays = {name: getattr(record, name) for name in cls.record_arrays}
-        writer.append(**arrays, **packer.extremes(record, record.config_feat))
+        writer.append(**arrays, **packer.find_extremes(record, record.config_feat))
         return arrays
 
     def __len__(self) -> int:

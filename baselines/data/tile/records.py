@@ -31,7 +31,7 @@ class TileRecord(graph_files.GraphRecord):
         config_runtime_normalizers: int64 [c]; label = runtime / normaliser.
         pad: the value of absent tile dimensions in config_feat, 0 or -1.
         node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
-        xla_release: the jaxlib that measured it, as `hardware.release_number` has it;
+        xla_release: the jaxlib that measured it, as `hardware.parse_release` has it;
             0 where it is not known.
         Those of `GraphRecord`.
     """

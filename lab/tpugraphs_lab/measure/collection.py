@@ -228,8 +228,8 @@ def _write(
         os.path.join(options.output, file),
         kernel.name,
         nodes,
-        raw_lib.configs_of(reading.TILE, tuning, nodes),
-        hardware.installed_release(),
+        raw_lib.extract_configs(reading.TILE, tuning, nodes),
+        hardware.find_release(),
     )
     record = {
         'file': file,
