@@ -215,6 +215,7 @@ def read(model_dir: str) -> RunFile:
         )
     try:
         with untrusted.open_regular(path, MOST_BYTES) as stream:
+            # One byte more than allowed, or `check_size` would not see that there is more.
             content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
@@ -231,6 +232,7 @@ def check_size(content: bytes) -> None:
     """Raises ValueError for JSON larger than any run's; before it is parsed."""
     if len(content) > MOST_BYTES:
         raise ValueError(f'it unpacks to more than {MOST_BYTES} bytes')
+    # Brackets and commas in strings count, too, so these are upper bounds.
     containers = content.count(b'[') + content.count(b'{')
     if containers > MOST_CONTAINERS or content.count(b',') > MOST_VALUES:
         raise ValueError('it holds more values than any run has')
