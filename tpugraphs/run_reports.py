@@ -47,7 +47,7 @@ def evaluate_runs(args: argparse.Namespace, names: Sequence[str]) -> None:
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
-    labels = ensemble.labels_of(predictors)
+    labels = ensemble.label_predictors(predictors)
     # The JSON has programs, whose intervals take as long as all else.
     is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
     measurer = measuring.Measurer(args.split, args.protocol, is_full)
@@ -91,7 +91,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options, fewest=2)
-    labels = ensemble.labels_of(predictors)
+    labels = ensemble.label_predictors(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:

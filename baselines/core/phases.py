@@ -83,7 +83,7 @@ class Phase:
             progress = f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}'
             self._log(logging.INFO, progress)
 
-    def remark(self, remark: str) -> None:
+    def set_remark(self, remark: str) -> None:
         """Sets the text shown after the numbers, by the next update."""
         self._remark = f', {remark}'
         self._bar.set_postfix_str(remark, refresh=False)

@@ -126,7 +126,7 @@ class GraphRecord:
         """
         arrays = npz.read_arrays(path, cls.schema, cls.max_bytes, UNREAD)
         cls.check(path, arrays)
-        return cls(**record_fields(path, arrays))
+        return cls(**make_fields(path, arrays))
 
     def checked(self: _Record) -> _Record:
         """Checks all but runtimes; returns the record in the dtypes of `schema`.
@@ -136,7 +136,7 @@ class GraphRecord:
                 the array.
         """
         arrays = self._collect_arrays(self.graph_id, whole=False)
-        fields = {**record_fields('', arrays), 'graph_id': str(self.graph_id)}
+        fields = {**make_fields('', arrays), 'graph_id': str(self.graph_id)}
         return type(self)(**fields)
 
     def write(self, path: str) -> None:
@@ -175,7 +175,7 @@ def convert_published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
     return arrays
 
 
-def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def make_fields(path: str, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Returns the checked arrays of `<graph id>.npz` as a record has them."""
     graph_id = os.path.splitext(os.path.basename(path))[0]
     scalars = {key: int(value) for key, value in arrays.items() if not value.ndim}

@@ -75,7 +75,7 @@ class Normalizer:
                     'for float32'
                 )
             used[part], ranges[part] = low != high, (low, high)
-        return cls(used, ranges, {} if table is None else table.value_range(graphs))
+        return cls(used, ranges, {} if table is None else table.measure_range(graphs))
 
     @property
     def num_node_features(self) -> int:

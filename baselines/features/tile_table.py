@@ -19,7 +19,7 @@ from baselines.features import column_sets
 from baselines.features import kernel_nodes
 from baselines.hlo import schema
 
-# Configurations of each kernel that `value_range` looks at.
+# Configurations of each kernel that `measure_range` looks at.
 _DRAWN = 64
 # Rows that are computed at a time: intermediate results stay in the cache.
 _CHUNK = 1 << 11
@@ -87,7 +87,7 @@ class TileTable:
             np.concatenate(columns, axis=1, out=table[chunk], casting='same_kind')
         return table
 
-    def value_range(
+    def measure_range(
         self, graphs: Sequence[int] | np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Measures the columns on up to 64 configurations of each kernel.

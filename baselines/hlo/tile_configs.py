@@ -109,7 +109,7 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
 def _pad_lists(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
     """Returns the columns of the lists of all configurations: float32 [c, 24]."""
     blocks = [
-        gather.Ragged.from_rows(lists[field.name]).columns(
+        gather.Ragged.from_rows(lists[field.name]).tabulate(
             field.entries, pad, empty_product=0
         )
         for field in schema.TILE_FIELDS

@@ -119,11 +119,11 @@ def _list_requirements(
     """Yields what inputs must satisfy: (condition, name of the input, message)."""
     sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
 
-    def same_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
+    def require_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
         condition = tf.equal(sizes[key][axis], sizes[like][0])
         return condition, key, f'axis {axis} must be as long as {like}'
 
-    def below(
+    def require_below(
         key: str, end: int | tf.Tensor, message: str
     ) -> tuple[tf.Tensor, str, str]:
         tensor = inputs[key]
@@ -136,17 +136,17 @@ def _list_requirements(
             yield condition, key, f'must have {columns} columns'
         if key != 'edge_index':  # a graph of one node has no edges
             yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
-    yield same_length('node_opcode', 0, 'node_feat')
-    yield below('node_opcode', 1 << 8, 'opcodes are from 0 to 255')
+    yield require_length('node_opcode', 0, 'node_feat')
+    yield require_below('node_opcode', 1 << 8, 'opcodes are from 0 to 255')
     nodes = sizes['node_feat'][0]
-    yield below('edge_index', nodes, 'has a node that does not exist')
+    yield require_below('edge_index', nodes, 'has a node that does not exist')
     if 'config_table' in inputs:
-        yield same_length('config_table', 0, 'config_feat')
+        yield require_length('config_table', 0, 'config_feat')
     if 'node_config_ids' in inputs:
-        yield below('node_config_ids', nodes, 'has a node that does not exist')
-        yield same_length('node_config_feat', 1, 'node_config_ids')
+        yield require_below('node_config_ids', nodes, 'has a node that does not exist')
+        yield require_length('node_config_feat', 1, 'node_config_ids')
     if 'prior' in inputs:
-        yield same_length('prior', 0, 'node_config_feat')
+        yield require_length('prior', 0, 'node_config_feat')
 
 
 def _pack_nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:

@@ -249,6 +249,6 @@ class Trainer:
                 done += count
                 opa = correct / total if total else None
                 means = map(progress.show_value, (loss / done, opa))
-                phase.remark('loss {}, OPA {}'.format(*means))
+                phase.set_remark('loss {}, OPA {}'.format(*means))
                 phase.update(count)
         return loss / done, opa

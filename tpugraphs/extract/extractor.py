@@ -48,7 +48,7 @@ def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
     outcome.modules = len(raw.modules)
     for tuning in raw.modules:
         try:
-            with outcome.noting(path, tuning.module.name):
+            with outcome.note_failures(path, tuning.module.name):
                 _extract_module(raw, tuning, options, outcome)
         except OSError as error:
             outcome.fatal = text.one_line(error, options.output)

@@ -72,7 +72,7 @@ def rank_modules(
     for source, tuning in modules:
         if candidates is not None:
             tuning = candidates_lib.make_tuning_data(tuning, candidates, kind)
-        with outcome.noting(source, tuning.module.name):
+        with outcome.note_failures(source, tuning.module.name):
             group.add(source, tuning, outcome)
         if group.rows > most:
             yield from group.ranked(source)

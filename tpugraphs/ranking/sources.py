@@ -168,7 +168,7 @@ def rank_sources(
                 table = choices.format_module(ranked, most_rows)
                 tqdm.tqdm.write(f'{table}\n')
         if not summary.modules:
-            *others, last = outcome.failed or [outcome.why_nothing()]
+            *others, last = outcome.failed or [outcome.explain_nothing()]
             _print_errors(others)
             raise ValueError(last)
         for writer in writers:
@@ -230,7 +230,7 @@ def rank(
         else:
             ranked = [ranking.rank_record(predictor, r, candidates) for r in items]
     if not ranked:
-        raise ValueError(outcome.why_nothing())
+        raise ValueError(outcome.explain_nothing())
     return ranked, outcome
 
 

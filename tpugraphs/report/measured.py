@@ -114,8 +114,8 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     measure, _ = report.ORDERED_BY[task]
     sign = metrics.find_measure(task, measure).sign
 
-    def place(model: ReportedModel) -> float:
+    def get_place(model: ReportedModel) -> float:
         mean = model.average_measure(measure).mean
         return np.inf if mean is None else -sign * mean
 
-    return sorted(models, key=place)
+    return sorted(models, key=get_place)

@@ -103,7 +103,7 @@ def read_program(path: str) -> LayoutRecord:
     nodes = len(arrays['node_config_ids'])
     return LayoutRecord(
         node_config_feat=np.zeros((0, nodes, len(schema.LAYOUT)), np.float32),
-        **graph_files.record_fields(path, arrays),
+        **graph_files.make_fields(path, arrays),
     )
 
 

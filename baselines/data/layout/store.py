@@ -178,7 +178,7 @@ class LayoutStore(splits.PackedSplit):
 
     def record(self, graph: int) -> records.LayoutRecord:
         """Returns the record of a graph, with all features: it may be large."""
-        fields = self._fields(graph, (*self.record_arrays, 'node_splits'))
+        fields = self._make_fields(graph, (*self.record_arrays, 'node_splits'))
         vectors = self.vectors(graph).astype(np.float32)
         codes = self.group_codes(graph)[self.part('config_group', graph)]
         return records.LayoutRecord(

@@ -91,7 +91,7 @@ class Writer:
                 self._columns[name] = _Column(stream, array)
             self._columns[name].append(array)
 
-    def num_rows(self, name: str) -> int:
+    def count_rows(self, name: str) -> int:
         """Returns how many rows a column has so far."""
         return self._columns[name].rows
 
@@ -221,7 +221,7 @@ class Packer:
         self._graph_ids.append(graph_id)
         self._has_runtimes |= bool(runtimes.any())
         for owner, name in self._counted.items():
-            self._offsets[owner].append(self.writer.num_rows(name))
+            self._offsets[owner].append(self.writer.count_rows(name))
 
     def finish(self) -> text.JsonObject:
         """Packs the offsets of the graphs' rows; returns entries for the manifest."""

@@ -328,7 +328,7 @@ class PackedSplit:
         }
         return type(self)(self.source, self.manifest, arrays)
 
-    def _fields(self, graph: int, names: Iterable[str]) -> text.JsonObject:
+    def _make_fields(self, graph: int, names: Iterable[str]) -> text.JsonObject:
         """Returns the record fields of a graph: columns `names`, and what all have."""
         parts = {name: self.part(name, graph) for name in names}
         extra = self.part('node_feat_extra', graph)

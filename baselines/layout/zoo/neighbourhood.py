@@ -186,12 +186,12 @@ class NeighbourhoodModel(tf.keras.Model):
             # Steep at 0, and below 1 for features up to 1: log(1 + 1e4) is 9.2.
             tf.sign(feats) * tf.math.log1p(1e4 * tf.abs(feats)) / 10.0,
             self._op_embedding(opcodes),
-            self._embed_layouts(self._unscaled.own_layouts(feats)),
+            self._embed_layouts(self._unscaled.read_own_layouts(feats)),
         ]
 
     def _embed_layouts(self, layouts: tf.Tensor) -> tf.Tensor:
         """Embeds each place: [rows, places] -> [rows, places * layout_embed_dim]."""
-        embedded = self._layout_embedding(hat(layouts))
+        embedded = self._layout_embedding(encode_places(layouts))
         return tf.reshape(embedded, [-1, layouts.shape[-1] * embedded.shape[-1]])
 
 
@@ -209,7 +209,7 @@ class Unscaled:
         """Reads the layouts of output, input, kernel: [rows, 18]; -1 where none is."""
         return self._read_raw('config', configs, range(len(schema.LAYOUT)), -1.0)
 
-    def own_layouts(self, feats: tf.Tensor) -> tf.Tensor:
+    def read_own_layouts(self, feats: tf.Tensor) -> tf.Tensor:
         """Reads the layouts that nodes have without a configuration: [n, 6]."""
         layouts = self._read_raw('node', feats, _NODE[schema.MINOR_TO_MAJOR], -1.0)
         dims = tf.round(self._read_raw('node', feats, _NODE[schema.DIMENSIONS], 0.0))
@@ -235,7 +235,7 @@ class Unscaled:
         return tf.gather(x, index, axis=1) * tf.constant(factor) + tf.constant(offset)
 
 
-def hat(x: tf.Tensor) -> tf.Tensor:
+def encode_places(x: tf.Tensor) -> tf.Tensor:
     """Encodes numbers 0 to 5 as one-hot, linear in between: [..] -> [.., 6].
 
     All 0 for an absent dimension (-1), and for those from 6 on, whose sizes are not

@@ -8,7 +8,7 @@ import tensorflow_gnn as tfgnn
 from baselines.tiles.zoo import kernels as kernels_lib
 
 
-def ramps(x: tf.Tensor, count: int) -> tf.Tensor:
+def fill_bins(x: tf.Tensor, count: int) -> tf.Tensor:
     """Encodes numbers piecewise linearly: how far each of `count` equal bins is filled.
 
     [.., d] -> [.., d * count], in [0, 1].  A dense layer on it is any function of
@@ -115,7 +115,7 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
     def _encode_configs(self, configs: tf.Tensor) -> tf.Tensor:
         """Encodes features: as they are, as logarithms, and in bins."""
         x = kernels_lib.log_features(configs, self._log_scales)
-        return tf.concat([x, ramps(configs, self._bins)], -1) if self._bins else x
+        return tf.concat([x, fill_bins(configs, self._bins)], -1) if self._bins else x
 
     def _encode_kernels(
         self, graph: tfgnn.GraphTensor, kernels: kernels_lib.KernelBatch
