@@ -5,8 +5,6 @@
 
 from collections.abc import Collection
 import dataclasses
-import hashlib
-import json
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
@@ -423,5 +421,4 @@ def hash_training(config: Optimisation, *more: str) -> str:
     shaping = {
         name: value for name, value in to_json(config).items() if name not in left_out
     }
-    described = json.dumps([shaping, more], sort_keys=True)
-    return hashlib.sha256(described.encode()).hexdigest()[:16]
+    return text.hash_json([shaping, more])[:16]

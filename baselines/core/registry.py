@@ -92,6 +92,8 @@ _ELSEWHERE = {
 
 # A user's models: the path of a models.py ('' for none), or classes.
 Own = str | Sequence[type]
+# Functions (labels, scores) of the user's by the name that --losses says.
+OwnLosses = Mapping[str, Callable[..., Any]]
 
 
 def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:

@@ -123,7 +123,8 @@ def measure_choices(ranked: RankedModule) -> text.JsonObject | None:
         default = int(ranked.runtimes[ranked.default]) or None
     return {
         'slowdown': {k: metrics.slowdown(scores, times, k) for k in TOP_K},
-        'random': {k: 1 + metrics.random_top_k_error(times, k) for k in TOP_K},
+        # Of scores that are all equal.
+        'random': {k: metrics.slowdown(np.zeros_like(times), times, k) for k in TOP_K},
         'default': default and float(default / times.min()),
         'against_default': default
         and metrics.expected_best(scores, times, 1) / default,

@@ -169,22 +169,6 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     return min(1.0, max(-1.0, tau))  # rounding may exceed the bounds
 
 
-def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
-    """Computes the expected `top_k_error` of k distinct random configurations.
-
-    It is that of scores that are all equal.  (Ordered-pair accuracy of random scores is
-    0.5, their Kendall's tau 0.)
-
-    Args:
-        runtimes: [c], positive.
-        k: how many are drawn, at least 1; all when the graph has fewer.
-
-    Raises:
-        ValueError: no runtime, or one that is not positive.
-    """
-    return top_k_error(np.zeros(np.shape(runtimes)), runtimes, k)
-
-
 def bootstrap_interval(
     values: ArrayLike, statistic: Callable[..., Any] = np.mean, method: str = 'BCa'
 ) -> Interval:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 import datetime
 import gzip
 import hashlib
-import json
 import math
 import os
 import re
@@ -160,7 +159,7 @@ def _hash_settings(info: text.JsonObject) -> str:
     """Hashes a run file's settings: everything but paths and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
     settings = {**info, 'args': args, 'digest': None}
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    return text.hash_json(settings)
 
 
 def run_file(model_dir: str) -> str:

@@ -7,12 +7,12 @@ state = trainer.fit(data)
 A training imports this module, and TensorFlow with it, only if it has a graph model.
 """
 
-from collections.abc import Callable, Mapping
 import functools
 
 import tensorflow as tf
 
 from baselines import config as config_lib
+from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import weights
@@ -48,7 +48,7 @@ class GraphModel:
         self,
         config: config_lib.AnyConfig,
         model_class: type,
-        own_losses: Mapping[str, Callable[..., tf.Tensor]],
+        own_losses: registry.OwnLosses,
         is_own: bool,
     ):
         self._task = lookup.TASKS[config.collection.task]
@@ -98,7 +98,7 @@ class GraphModel:
 
 
 def make_loss(
-    config: config_lib.AnyConfig, own_losses: Mapping[str, Callable[..., tf.Tensor]]
+    config: config_lib.AnyConfig, own_losses: registry.OwnLosses
 ) -> losses.CombinedLoss:
     """Makes the loss of --losses.
 

@@ -3,7 +3,6 @@
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
-from collections.abc import Callable, Mapping
 import contextlib
 import datetime
 import itertools
@@ -32,8 +31,6 @@ from baselines.training import tree_model
 from baselines.trees import growing
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from baselines.training import graph_model as graph_model_lib
     from baselines.training import loop
 
@@ -54,7 +51,7 @@ def train(
     config: config_lib.AnyConfig,
     *,
     models: registry.Own | None = None,
-    own_losses: Mapping[str, Callable[..., 'tf.Tensor']] = types.MappingProxyType({}),
+    own_losses: registry.OwnLosses = types.MappingProxyType({}),
     command: str = '',
     after_epoch: progress.AfterEpoch | None = None,
 ) -> str:
@@ -107,7 +104,7 @@ def train(
 def _prepare_training(
     config: config_lib.AnyConfig,
     models: registry.Own,
-    own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
+    own_losses: registry.OwnLosses,
     command: str,
 ) -> _Training:
     """Checks the settings, opens the data and makes the graph model; see `train`."""
@@ -165,9 +162,7 @@ def _check_settings(config: config_lib.AnyConfig) -> None:
 
 
 def _make_graph_model(
-    config: config_lib.AnyConfig,
-    models: registry.Own,
-    own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
+    config: config_lib.AnyConfig, models: registry.Own, own_losses: registry.OwnLosses
 ) -> Optional['graph_model_lib.GraphModel']:
     """Prepares the graph model of a training; None where trees are grown alone."""
     is_alone, defaults = config.model == registry.TREES, type(config)
