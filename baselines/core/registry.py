@@ -263,6 +263,7 @@ def limit_size(most: Size) -> Iterator[None]:
 
     def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         left['variables'] -= 1
+        # Before the variable is made: nothing has been allocated yet.
         left['weights'] -= tf.TensorShape(kwargs.get('shape')).num_elements() or 0
         if min(left.values()) < 0:
             raise ValueError(f'its options make a {TOO_LARGE} {most.model_dir} holds')
@@ -402,6 +403,7 @@ def load_models_file(
     if spec is None or spec.loader is None:
         raise ValueError(f'{where}{path} is not a Python file (.py)')
     module = importlib.util.module_from_spec(spec)
+    # Before it runs, as an import does: a dataclass looks its module up there.
     sys.modules[name] = module
     try:
         with _explain_import_errors(path, where):
@@ -490,5 +492,6 @@ def _answer_to_published_name() -> None:
     if _PUBLISHED in sys.modules or importlib.util.find_spec(_PUBLISHED):
         return
     package = types.ModuleType(_PUBLISHED)
+    # The folder that holds `baselines`, which is found as a part of it.
     package.__path__ = [str(pathlib.Path(__file__).parents[2])]
     sys.modules[_PUBLISHED] = package

@@ -214,7 +214,7 @@ def read(model_dir: str) -> RunFile:
         )
     try:
         with untrusted.open_regular(path, MOST_BYTES) as stream:
-            # One byte more than allowed, or `check_size` would not see that there is more.
+            # One byte more than allowed, by which `check_size` finds it too large.
             content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
