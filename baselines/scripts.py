@@ -88,7 +88,7 @@ def define_flags(
         if only and field.name not in only:
             continue
         about = settings_lib.get_help(config_class, field.name)
-        define[type(field.default)](
+        define[type(field.default)](  # bool, int, float or str
             field.name, field.default, about, flag_values=values
         )
         # `--help` lists the flags that the script itself defines: these, too.

@@ -55,7 +55,7 @@ class Phase:
             unit=unit,
             unit_scale=unit == 'B',
             leave=False,
-            disable=None,
+            disable=None,  # unless stderr is a terminal
             delay=delay,
         )
         self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal

@@ -50,8 +50,8 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': '6fb81b679fc4fafd0ff9e9c9ddd32e0dccaa87808a4e6b44802add3526dfb327',
-    'layout': '1ccdd69ee741314c06751fad17f5080dd7da09debb45317cd3fac657b7ca53e0',
+    'tile': '4c3b5d2c88eb4919358381560ebca994dfe346024b53953f3b0d5c97ba315186',
+    'layout': '198525ddd84e4bc61bb0de214176045a6078be9550278a566d66e548c272230d',
 }
 
 # The losses of `training.losses`, and the first lines of their docstrings.
@@ -263,6 +263,7 @@ def limit_size(most: Size) -> Iterator[None]:
 
     def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         left['variables'] -= 1
+        # Before the variable is made: nothing has been allocated yet.
         left['weights'] -= tf.TensorShape(kwargs.get('shape')).num_elements() or 0
         if min(left.values()) < 0:
             raise ValueError(f'its options make a {TOO_LARGE} {most.model_dir} holds')
@@ -402,6 +403,7 @@ def load_models_file(
     if spec is None or spec.loader is None:
         raise ValueError(f'{where}{path} is not a Python file (.py)')
     module = importlib.util.module_from_spec(spec)
+    # Before it runs, as an import does: a dataclass looks its module up there.
     sys.modules[name] = module
     try:
         with _explain_import_errors(path, where):
@@ -490,5 +492,6 @@ def _answer_to_published_name() -> None:
     if _PUBLISHED in sys.modules or importlib.util.find_spec(_PUBLISHED):
         return
     package = types.ModuleType(_PUBLISHED)
+    # The folder that holds `baselines`, which is found as a part of it.
     package.__path__ = [str(pathlib.Path(__file__).parents[2])]
     sys.modules[_PUBLISHED] = package

@@ -244,6 +244,7 @@ def printable(content: object, most: int = _MOST) -> str:
 
     A name in a file may be of any length, and may hold line ends and escape sequences.
     """
+    # Cut before, as a file may hold gigabytes, and after, as escapes are longer.
     return shorten(_escape(shorten(str(content), most)), most)
 
 

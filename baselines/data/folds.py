@@ -1,6 +1,6 @@
 """Cross-validation: train and valid, joined and divided again by program.
 
-    stores = with_fold('2/5', stores, families.find_program, '~/cache')
+    stores = make_fold('2/5', stores, '~/cache')
 
 Of `k` folds one validates and the others train.  A program with all its batch
 sizes is in one fold, so validation is on programs that were not trained on, as

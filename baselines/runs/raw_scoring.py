@@ -182,8 +182,9 @@ def _make_tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
         # Rounded up; at least one configuration in an item, however large the kernel.
         items = -(-configs // tf.maximum(most // nodes, one)) if most else one
         share, rest = configs // items, configs % items
+        # The first `rest` items have one configuration more.
         sizes = share + tf.cast(tf.range(items) < rest, tf.int64)
-        same = tf.zeros([items], tf.int64)
+        same = tf.zeros([items], tf.int64)  # all begin with node 0, and edge 0
         features = scale_columns(inputs['config_feat'], 'config', scaling.normalizer)
         if 'config_table' in inputs:
             table = scaling.normalizer.table(inputs['config_table'])
@@ -224,6 +225,7 @@ def _make_layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             # As the packed layouts: `vectors` are rows of features, and `codes` say
             # which one a node (row) has in a configuration (column).
             vectors = tf.reshape(taken, [-1, rows.shape[2]])
+            # [k, most]: the vector of node i in configuration j is row j * k + i.
             codes = tf.range(most) * configurable + tf.range(configurable)[:, None]
             packed = {
                 **graph,
@@ -274,7 +276,7 @@ def _score_slices(
         score_slice,
         tf.range(0, count, size),
         fn_output_signature=tf.float32,
-        parallel_iterations=1,
+        parallel_iterations=1,  # one slice in memory at a time
     )
     return tf.reshape(scores, [-1])[:count]
 

@@ -214,6 +214,7 @@ def read(model_dir: str) -> RunFile:
         )
     try:
         with untrusted.open_regular(path, MOST_BYTES) as stream:
+            # One byte more than allowed, by which `check_size` finds it too large.
             content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
@@ -230,6 +231,7 @@ def check_size(content: bytes) -> None:
     """Raises ValueError for JSON larger than any run's; before it is parsed."""
     if len(content) > MOST_BYTES:
         raise ValueError(f'it unpacks to more than {MOST_BYTES} bytes')
+    # Brackets and commas in strings count, too, so these are upper bounds.
     containers = content.count(b'[') + content.count(b'{')
     if containers > MOST_CONTAINERS or content.count(b',') > MOST_VALUES:
         raise ValueError('it holds more values than any run has')

@@ -74,7 +74,7 @@ def save_run(
             with files.write_atomically(run_files.run_file(final), 'wb') as stream:
                 with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
                     packed.write(content)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too
         if not os.path.isdir(final) and os.path.exists(run_files.run_file(final)):
             os.unlink(run_files.run_file(final))
         raise

@@ -129,7 +129,7 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     Raises:
         ValueError: there is no such matrix.
     """
-    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
+    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]  # [h, 1]
     if not readouts:
         raise ValueError(
             f'--estimate: {type(model).__name__} must have a matrix of one column, '

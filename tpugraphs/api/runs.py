@@ -228,6 +228,7 @@ class Run:
         """Loads the model, once for the same data."""
         if self._predictors:
             _check_process(self._process)
+        # The first model is loaded here, whichever process made the run.
         self._process = os.getpid()
         with self._lock:
             # Another folder of data is another source, with a model of its own.
@@ -274,6 +275,7 @@ def load(
         name = os.path.join(data_lib.convert_path('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:
+        # Refuses a collection that the run was not trained on.
         run_file.collection.part(collection, run_file.model_dir)
     own: Own = [model] if isinstance(model, type) else model or ''
     return Run(run_file, own, collection)

@@ -138,11 +138,13 @@ class _Graph:
             box = {'boxstyle': 'round,pad=0.3', 'facecolor': _GROUPS[group][0]}
             axes.text(x, y, label, linespacing=1.1, bbox={**box, **_OUTLINE}, **_LABEL)
         axes.set_xlim(self._left - 0.1, self._right + 0.1)
+        # Upside down: layer 0, of the parameters, is at the top.
         axes.set_ylim(self._rows - 0.4, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]
         square = {'marker': 's', 's': 60, **_OUTLINE}
         for group in present:
+            # An entry of the legend; nothing is drawn.
             axes.scatter([], [], color=_GROUPS[group][0], label=group, **square)
         place = {'loc': 'upper center', 'bbox_to_anchor': (0.5, 0.0)}
         axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)

@@ -185,6 +185,7 @@ def _plot_groups(
         _set_percents(axes.xaxis)
     labels = [text.shorten(text.printable(name), _NAME) for name in names]
     axes.set_yticks(range(len(names)), labels)
+    # Upside down: the first name is at the top.
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(axis='y', visible=False)
