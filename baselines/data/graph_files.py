@@ -54,6 +54,8 @@ class GraphRecord:
         node_opcode: int32 [n].
         edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_runtime: int64 [c], nanoseconds; all 0 where not published.
+        pad: the value of absent list entries in features, 0 or -1.
+        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         schema: the arrays of its file.
         max_bytes: limit of their size, unpacked.
     """
@@ -66,6 +68,9 @@ class GraphRecord:
     node_opcode: np.ndarray
     edge_index: np.ndarray
     config_runtime: np.ndarray
+    _: dataclasses.KW_ONLY
+    pad: int = 0
+    node_feat_extra: np.ndarray | None = None
 
     @property
     def num_nodes(self) -> int:

@@ -46,16 +46,12 @@ class LayoutRecord(graph_files.GraphRecord):
         node_config_ids: int64 [k], numbers of the configurable nodes.
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
         node_splits: int64 [1, s], 0 and the ends of the segments.
-        pad: the value of absent list entries in node_feat, 0 or -1.
-        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         Those of `GraphRecord`.
     """
 
     node_config_ids: np.ndarray
     node_config_feat: np.ndarray
     node_splits: np.ndarray
-    pad: int = 0
-    node_feat_extra: np.ndarray | None = None
 
     schema = LAYOUT_SCHEMA
 

@@ -33,8 +33,7 @@ _AT_ONCE = 256
 class EncodedProgram(records.LayoutRecord):
     """A program whose configurations are encoded; `node_config_feat` is empty."""
 
-    # Always given; what follows fields with defaults needs one, too.
-    configs: encoding.EncodedConfigs = None  # type: ignore[assignment]
+    configs: encoding.EncodedConfigs
 
 
 def _encode(
