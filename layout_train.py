@@ -25,4 +25,4 @@ from baselines import config
 from baselines import scripts
 
 if __name__ == '__main__':
-    scripts.train_script(config.LayoutConfig, __doc__)
+    scripts.run_training_script(config.LayoutConfig, __doc__)

@@ -24,4 +24,4 @@ from baselines import config
 from baselines import scripts
 
 if __name__ == '__main__':
-    scripts.train_script(config.TileConfig, __doc__)
+    scripts.run_training_script(config.TileConfig, __doc__)

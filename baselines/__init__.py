@@ -27,7 +27,7 @@ from baselines.core import extensions
 _NEEDED = ('absl', 'numpy', 'scipy', 'tensorflow', 'tensorflow_gnn', 'tqdm')
 
 
-def find_complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
+def explain_environment(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
     """Says how to repair an environment; '' if nothing is wrong.
 
     Args:
@@ -50,7 +50,7 @@ def find_complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
     return ''
 
 
-version = extensions.version
+version = extensions.find_version
 
 
 def _require_packages() -> None:
@@ -60,7 +60,7 @@ def _require_packages() -> None:
         ImportError: the same, in other programs.
     """
     missing = [name for name in _NEEDED if not importlib.util.find_spec(name)]
-    wrong = find_complaint(missing, version('numpy'), version('tensorflow'))
+    wrong = explain_environment(missing, version('numpy'), version('tensorflow'))
     if not wrong:
         return
     script = getattr(sys.modules['__main__'], '__file__', None) or ''

@@ -5,8 +5,6 @@
 
 from collections.abc import Collection
 import dataclasses
-import hashlib
-import json
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
@@ -352,7 +350,7 @@ def check_config(config: _AnyConfig) -> _AnyConfig:
                 name,
                 registry.find_column_sets(),
                 '--columns',
-                extensions.more_columns(),
+                extensions.explain_columns(),
             )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     settings.check_data('' if is_default else config.data_root, config.sample_data)
@@ -423,5 +421,4 @@ def hash_training(config: Optimisation, *more: str) -> str:
     shaping = {
         name: value for name, value in to_json(config).items() if name not in left_out
     }
-    described = json.dumps([shaping, more], sort_keys=True)
-    return hashlib.sha256(described.encode()).hexdigest()[:16]
+    return text.hash_json([shaping, more])[:16]

@@ -12,7 +12,6 @@ import json
 import re
 import shlex
 import sys
-import textwrap
 from typing import TypeVar
 
 from absl import app
@@ -89,7 +88,7 @@ def define_flags(
         if only and field.name not in only:
             continue
         about = settings_lib.get_help(config_class, field.name)
-        define[type(field.default)](
+        define[type(field.default)](  # bool, int, float or str
             field.name, field.default, about, flag_values=values
         )
         # `--help` lists the flags that the script itself defines: these, too.
@@ -115,7 +114,7 @@ def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     app.run(main, flags_parser=parse)
 
 
-def train_script(config_class: type, doc: str | None) -> None:
+def run_training_script(config_class: type, doc: str | None) -> None:
     """Runs a script that trains: its flags are the settings."""
     define_flags(config_class)
     run_script(functools.partial(train, config_class), doc)
@@ -191,7 +190,7 @@ def suggest_next_steps(settings: config.AnyConfig, model_dir: str) -> str:
     commands = [['rank', 'FILE.pb', *latest, *flag]]
     root = files.expand(settings.data_root)
     lines = []
-    if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
+    if settings.sample_data or len(hardware.list_splits(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])
         if task == 'tile':
             own = ['--models_file', settings.models_file] * bool(settings.models_file)
@@ -404,11 +403,5 @@ def _describe_flag(flag: flags.Flag) -> str:
 
 
 def _indent_help(about: str) -> str:
-    margin = ' ' * (_WIDE + 3)
-    return textwrap.fill(
-        about,
-        text.TERMINAL,
-        initial_indent=margin,
-        subsequent_indent=margin,
-        break_on_hyphens=False,
-    )
+    margin = _WIDE + 3
+    return text.wrap_line(' ' * margin + about, margin)

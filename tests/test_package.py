@@ -33,7 +33,7 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
 )
 def test_versions_that_work_together(numpy, tensorflow, tf_keras, advice, monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: tf_keras)
-    complaint = baselines.find_complaint([], numpy, tensorflow)
+    complaint = baselines.explain_environment([], numpy, tensorflow)
     assert bool(complaint) == bool(advice) and advice in complaint
 
 

@@ -14,6 +14,7 @@ import functools
 import json
 import logging
 import os
+import pathlib
 import shlex
 import shutil
 import tempfile
@@ -88,9 +89,10 @@ def map_items(
             options = pipeline_options.PipelineOptions(arguments)
             with beam.Pipeline(runner=runner, options=options) as pipeline:
                 jobs = pipeline | 'Items' >> beam.Create(list(enumerate(items)))
-                # Without the reshuffle, one worker would get all items in one bundle.
+                # Without the reshuffle, one worker may get all items in one bundle.
                 _ = jobs | 'Distribute' >> beam.Reshuffle() | 'Work' >> beam.Map(do)
-        return [_read_result(folder, number) for number in range(len(items))]
+        paths = [pathlib.Path(folder, f'{n}.json') for n in range(len(items))]
+        return [json.loads(path.read_text()) for path in paths]
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option
         reason = text.one_line(error)[:400]
         raise ValueError(f'the Beam pipeline failed ({runner}): {reason}') from error
@@ -103,12 +105,6 @@ def _run_job(job: tuple[int, Any], work: Callable[[Any], Any], folder: str) -> N
     number, item = job
     with files.write_atomically(os.path.join(folder, f'{number}.json')) as stream:
         json.dump(work(item), stream)
-
-
-def _read_result(folder: str, number: int) -> Any:
-    """Reads the result of an item."""
-    with open(os.path.join(folder, f'{number}.json'), encoding='utf-8') as stream:
-        return json.load(stream)
 
 
 @contextlib.contextmanager

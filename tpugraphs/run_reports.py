@@ -47,7 +47,7 @@ def evaluate_runs(args: argparse.Namespace, names: Sequence[str]) -> None:
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
-    labels = ensemble.labels_of(predictors)
+    labels = ensemble.label_predictors(predictors)
     # The JSON has programs, whose intervals take as long as all else.
     is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
     measurer = measuring.Measurer(args.split, args.protocol, is_full)
@@ -91,7 +91,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options, fewest=2)
-    labels = ensemble.labels_of(predictors)
+    labels = ensemble.label_predictors(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
@@ -139,7 +139,7 @@ def _find_compared_runs(args: argparse.Namespace) -> list[list[str]]:
         raise ValueError('--compare is on all configurations: leave --protocol out')
     with finding.as_flag('--compare'):
         sides = [
-            finding.find_all([finding.in_folder(args.out_dir, name)])
+            finding.find_all([finding.prefix_folder(args.out_dir, name)])
             for name in args.compare
         ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]

@@ -39,7 +39,7 @@ def log_progress(short: bool = False) -> Iterator[None]:
             shorter than half a minute.
     """
     handler = logging.StreamHandler()
-    logger = phases.logger()
+    logger = phases.get_logger()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if short else logging.INFO)

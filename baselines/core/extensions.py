@@ -25,7 +25,7 @@ def find(group: str) -> dict[str, importlib.metadata.EntryPoint]:
     return {point.name: point for point in points}
 
 
-def version(package: str) -> str:
+def find_version(package: str) -> str:
     """Returns the version of an installed package; '' if it is missing."""
     try:
         return importlib.metadata.version(package)
@@ -33,22 +33,22 @@ def version(package: str) -> str:
         return ''  # TensorFlow goes by other names, too
 
 
-def versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
     names = 'tensorflow', 'tensorflow_gnn', 'numpy'
     return {
         'python': platform.python_version(),
-        **{name: version(name) for name in names},
+        **{name: find_version(name) for name in names},
     }
 
 
-def more_columns() -> str:
+def explain_columns() -> str:
     """Returns the end of a message about unknown columns: how to install more."""
     is_installed = bool(find(COLUMNS))
     return '' if is_installed else f'; more are in the laboratory: {_INSTALL}'
 
 
-def in_laboratory(subject: str, command: str = '') -> str:
+def refer_to_lab(subject: str, command: str = '') -> str:
     """Returns the line for a user who asks the toolkit for a part of the laboratory.
 
     Args:

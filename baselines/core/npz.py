@@ -136,7 +136,7 @@ def read_blocks(
         if f'{key}.npy' not in archive.namelist():
             raise _describe_missing(key, archive.namelist())
         info = archive.getinfo(f'{key}.npy')
-        _check_total([info], max_bytes)
+        _check_total_size([info], max_bytes)
         with archive.open(info) as member:
             shape, fortran, dtype = _read_header(key, member, info.file_size)
             _check_kind(key, dtype, field)
@@ -215,7 +215,7 @@ def _read_members(
     """Reads the arrays of `keys` that are present, if they are not too large."""
     infos = {info.filename: info for info in archive.infolist()}
     members = {key: infos[f'{key}.npy'] for key in keys if f'{key}.npy' in infos}
-    _check_total(members.values(), max_bytes)
+    _check_total_size(members.values(), max_bytes)
     arrays = {}
     for key, info in members.items():
         content = _unpack_member(archive, info)
@@ -258,7 +258,7 @@ def _unpack_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | N
     return content if is_intact else None
 
 
-def _check_total(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
+def _check_total_size(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
     """Refuses members that unpack to more than `max_bytes`."""
     total = sum(info.file_size for info in infos)
     if total > max_bytes:

@@ -24,7 +24,7 @@ _Item = TypeVar('_Item')
 _EVERY = 30.0  # seconds between the lines of a log
 
 
-def logger() -> logging.Logger:
+def get_logger() -> logging.Logger:
     """Returns the logger of progress lines."""
     return logging.getLogger('tpugraphs')
 
@@ -55,7 +55,7 @@ class Phase:
             unit=unit,
             unit_scale=unit == 'B',
             leave=False,
-            disable=None,
+            disable=None,  # unless stderr is a terminal
             delay=delay,
         )
         self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
@@ -83,14 +83,14 @@ class Phase:
             progress = f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}'
             self._log(logging.INFO, progress)
 
-    def remark(self, remark: str) -> None:
+    def set_remark(self, remark: str) -> None:
         """Sets the text shown after the numbers, by the next update."""
         self._remark = f', {remark}'
         self._bar.set_postfix_str(remark, refresh=False)
 
     def _log(self, level: int, message: str) -> None:
         if self._is_logged and level >= self._least_level:
-            logger().log(level, '%s: %s', self._title, message)
+            get_logger().log(level, '%s: %s', self._title, message)
 
 
 def each(

@@ -50,8 +50,8 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': 'bbfb345e24563fc5ff05dddfb205a75737e650b8f920c2887eb38b5f1b112ba1',
-    'layout': '9ad1cafd0849a911e3d61b81b8952ed41c8c3f7fa11c8ee45db1db993288fd15',
+    'tile': '4c3b5d2c88eb4919358381560ebca994dfe346024b53953f3b0d5c97ba315186',
+    'layout': '198525ddd84e4bc61bb0de214176045a6078be9550278a566d66e548c272230d',
 }
 
 # The losses of `training.losses`, and the first lines of their docstrings.
@@ -92,10 +92,12 @@ _ELSEWHERE = {
 
 # A user's models: the path of a models.py ('' for none), or classes.
 Own = str | Sequence[type]
+# Functions (labels, scores) of the user's by the name that --losses says.
+OwnLosses = Mapping[str, Callable[..., Any]]
 
 
 def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
-    """Returns `choices[name]`.
+    """Returns the choice that a user named, `choices[name]`.
 
     Args:
         noun: for the message, such as 'model'.
@@ -261,6 +263,7 @@ def limit_size(most: Size) -> Iterator[None]:
 
     def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         left['variables'] -= 1
+        # Before the variable is made: nothing has been allocated yet.
         left['weights'] -= tf.TensorShape(kwargs.get('shape')).num_elements() or 0
         if min(left.values()) < 0:
             raise ValueError(f'its options make a {TOO_LARGE} {most.model_dir} holds')
@@ -367,10 +370,13 @@ def drop_aliases(models: Mapping[str, type]) -> dict[str, type]:
 
 
 def check_code_file(path: str, flag: str = 'models_file') -> str:
-    """Returns the full path of a file; raises ValueError if it is not there."""
+    """Returns the full path of a file; raises ValueError if it is not there.
+
+    `flag` is the name of the flag that chose it; '' for none.
+    """
     path = files.expand(path)
     if not os.path.isfile(path):
-        raise ValueError(f'--{flag}: there is no file {path}')
+        raise ValueError(f'{flag and f"--{flag}: "}there is no file {path}')
     return path
 
 
@@ -397,6 +403,7 @@ def load_models_file(
     if spec is None or spec.loader is None:
         raise ValueError(f'{where}{path} is not a Python file (.py)')
     module = importlib.util.module_from_spec(spec)
+    # Before it runs, as an import does: a dataclass looks its module up there.
     sys.modules[name] = module
     try:
         with _explain_import_errors(path, where):
@@ -485,5 +492,6 @@ def _answer_to_published_name() -> None:
     if _PUBLISHED in sys.modules or importlib.util.find_spec(_PUBLISHED):
         return
     package = types.ModuleType(_PUBLISHED)
+    # The folder that holds `baselines`, which is found as a part of it.
     package.__path__ = [str(pathlib.Path(__file__).parents[2])]
     sys.modules[_PUBLISHED] = package

@@ -24,6 +24,7 @@ def import_on_use(package: str) -> Callable[[str], types.ModuleType]:
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
+            # Another module is missing: one that this module imports.
             if error.name != module:
                 raise
         raise AttributeError(f'module {package!r} has no attribute {name!r}')

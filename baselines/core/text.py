@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import errno
+import hashlib
 import html
 import json
 import re
@@ -96,6 +97,11 @@ def to_json(content: object) -> str:
         ValueError: a number is NaN or infinite, which JSON does not have.
     """
     return json.dumps(content, indent=2, allow_nan=False)
+
+
+def hash_json(value: object) -> str:
+    """Hashes a JSON value, whatever the order of its keys: 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def wrap_line(line: str, indent: int = 0) -> str:
@@ -238,6 +244,7 @@ def printable(content: object, most: int = _MOST) -> str:
 
     A name in a file may be of any length, and may hold line ends and escape sequences.
     """
+    # Cut before, as a file may hold gigabytes, and after, as escapes are longer.
     return shorten(_escape(shorten(str(content), most)), most)
 
 

@@ -18,6 +18,7 @@ import email.message
 import glob
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -29,6 +30,7 @@ import urllib.request
 
 from baselines.core import files
 from baselines.core import phases
+from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import archives
@@ -54,17 +56,13 @@ def list_splits(names: Sequence[str]) -> list[str]:
     Args:
         names: names of collections, or 'all'.
     """
-    choices = f'choose from all, {", ".join(collections.NAMES)}'
-    chosen: list[str] = []
-    for name in names:
-        if name != 'all' and name not in collections.NAMES:
-            raise ValueError(f'collection {name!r} is unknown: {choices}')
-        chosen += collections.NAMES if name == 'all' else (name,)
+    choices = {'all': collections.NAMES, **{n: (n,) for n in collections.NAMES}}
+    chosen = [registry.resolve(name, choices, 'collection') for name in names]
     if not chosen:
-        raise ValueError(f'no collection given: {choices}')
+        raise ValueError(f'no collection given: choose from {", ".join(choices)}')
     return [
         '/'.join(['npz', *name.split(':'), split])
-        for name in dict.fromkeys(chosen)
+        for name in dict.fromkeys(itertools.chain(*chosen))
         for split in collections.SPLITS
     ]
 
@@ -97,7 +95,7 @@ def download(
         return None
     archive = f'{prefix}.tar'
     if not os.path.exists(archive):
-        _require_safe(base_url)
+        _require_safe_url(base_url)
         fetch(f'{base_url.rstrip("/")}/{name}.tar', archive)
     try:
         counts = archives.unpack(archive, root, split)
@@ -208,7 +206,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Refuses a redirect to an address that is not safe, before it connects there."""
 
     def redirect_request(self, *args: Any) -> urllib.request.Request | None:
-        _require_safe(args[-1])  # the new address
+        _require_safe_url(args[-1])  # the new address
         return super().redirect_request(*args)
 
 
@@ -222,7 +220,7 @@ def _read_version(url: str, headers: email.message.Message) -> text.JsonObject:
     return {'total': int(length), 'validator': validator, 'md5': md5 and md5[1]}
 
 
-def _require_safe(url: str) -> None:
+def _require_safe_url(url: str) -> None:
     """Raises ValueError unless an address is https, or http on this machine."""
     parts = urllib.parse.urlsplit(url)
     local = parts.scheme == 'http' and parts.hostname in THIS_MACHINE

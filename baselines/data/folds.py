@@ -1,6 +1,6 @@
 """Cross-validation: train and valid, joined and divided again by program.
 
-    stores = with_fold('2/5', stores, families.find_program, '~/cache')
+    stores = make_fold('2/5', stores, '~/cache')
 
 Of `k` folds one validates and the others train.  A program with all its batch
 sizes is in one fold, so validation is on programs that were not trained on, as
@@ -9,8 +9,6 @@ packed into the cache once more, so each takes as much of the disk as both split
 """
 
 from collections.abc import Mapping, Sequence
-import hashlib
-import json
 import os
 import re
 
@@ -166,4 +164,4 @@ def _pack_split(
 def hash_fold(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:
     """Returns the fingerprint of split `name` of a fold, which need not be packed."""
     described = [fold, name, *(stores[part].fingerprint for part in _JOINED)]
-    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
+    return text.hash_json(described)[:32]

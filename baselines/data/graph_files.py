@@ -54,6 +54,8 @@ class GraphRecord:
         node_opcode: int32 [n].
         edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_runtime: int64 [c], nanoseconds; all 0 where not published.
+        pad: the value of absent list entries in features, 0 or -1.
+        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         schema: the arrays of its file.
         max_bytes: limit of their size, unpacked.
     """
@@ -66,6 +68,9 @@ class GraphRecord:
     node_opcode: np.ndarray
     edge_index: np.ndarray
     config_runtime: np.ndarray
+    _: dataclasses.KW_ONLY
+    pad: int = 0
+    node_feat_extra: np.ndarray | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -126,7 +131,7 @@ class GraphRecord:
         """
         arrays = npz.read_arrays(path, cls.schema, cls.max_bytes, UNREAD)
         cls.check(path, arrays)
-        return cls(**record_fields(path, arrays))
+        return cls(**make_fields(path, arrays))
 
     def checked(self: _Record) -> _Record:
         """Checks all but runtimes; returns the record in the dtypes of `schema`.
@@ -135,8 +140,8 @@ class GraphRecord:
             ValueError: an array is not what the schema says; names the record and
                 the array.
         """
-        arrays = self._arrays(self.graph_id, whole=False)
-        fields = {**record_fields('', arrays), 'graph_id': str(self.graph_id)}
+        arrays = self._collect_arrays(self.graph_id, whole=False)
+        fields = {**make_fields('', arrays), 'graph_id': str(self.graph_id)}
         return type(self)(**fields)
 
     def write(self, path: str) -> None:
@@ -149,9 +154,9 @@ class GraphRecord:
             ValueError: the record is not valid.
             OSError: the file cannot be written.
         """
-        npz.write_arrays(path, published(self._arrays(path)))
+        npz.write_arrays(path, convert_published(self._collect_arrays(path)))
 
-    def _arrays(self, path: str, whole: bool = True) -> dict[str, np.ndarray]:
+    def _collect_arrays(self, path: str, whole: bool = True) -> dict[str, np.ndarray]:
         """Returns the record's arrays, checked; see `check`."""
         arrays = {}
         for key in self.schema:
@@ -167,7 +172,7 @@ class GraphRecord:
         return arrays
 
 
-def published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def convert_published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns checked arrays in the published dtypes; without scalars that are 0."""
     arrays = {key: value for key, value in arrays.items() if value.ndim or value}
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
@@ -175,7 +180,7 @@ def published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def make_fields(path: str, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Returns the checked arrays of `<graph id>.npz` as a record has them."""
     graph_id = os.path.splitext(os.path.basename(path))[0]
     scalars = {key: int(value) for key, value in arrays.items() if not value.ndim}

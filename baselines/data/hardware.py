@@ -22,7 +22,7 @@ MOST_SIDECAR = 1 << 30  # bytes
 NEWEST_RELEASE = '0.12.0.1'  # of jaxlib, that the tests are run with
 
 
-def measured_on(root: str, shipped_task: str = '') -> str:
+def read_measured_on(root: str, shipped_task: str = '') -> str:
     """Returns the processor that a data set's runtimes were measured on.
 
     Args:
@@ -38,12 +38,12 @@ def measured_on(root: str, shipped_task: str = '') -> str:
     try:
         sidecar = untrusted.loads(untrusted.read(path, MOST_SIDECAR))
         parts = sidecar.get('sources', [sidecar])
-        return ', '.join(sorted({_processor(part) for part in parts} - {''}))
+        return ', '.join(sorted({_read_processor(part) for part in parts} - {''}))
     except (OSError, *untrusted.DAMAGE):
         return ''
 
 
-def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
+def list_splits(root: str, collection: collections.Collection) -> Sequence[str]:
     """Returns the splits that a training on a collection at a root reads.
 
     These are all, which need not exist; but train alone where `tpugraphs lab collect`
@@ -63,7 +63,7 @@ def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
     return collections.SPLITS[: 1 if is_measured else None]
 
 
-def processor() -> str:
+def find_processor() -> str:
     """Returns the name of the processor of this machine."""
     with contextlib.suppress(OSError):  # there on Linux alone
         for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
@@ -73,33 +73,33 @@ def processor() -> str:
 
 
 @functools.cache
-def installed_release() -> int:
+def find_release() -> int:
     """Returns the number of the release of jaxlib that programs run on here.
 
     It is the newest one tried where none is installed.
     """
-    return release_number(extensions.version('jaxlib') or NEWEST_RELEASE)
+    return parse_release(extensions.find_version('jaxlib') or NEWEST_RELEASE)
 
 
-def difference(name: str, info: text.JsonObject) -> str:
+def describe_difference(name: str, info: text.JsonObject) -> str:
     """Says how this machine is not that of a run's measurements; '' where it is.
 
     Args:
         name: the run's, for the message.
         info: the run file; runs of published data name no processor.
     """
-    trained, here = str(info.get('measured_on') or ''), processor()
+    trained, here = str(info.get('measured_on') or ''), find_processor()
     if trained not in ('', GPU, here):
         return f'{name} is for {text.printable(trained)}, and this is {here}'
-    releases, installed = info.get('xla_releases') or [], installed_release()
+    releases, installed = info.get('xla_releases') or [], find_release()
     if releases and installed not in releases:
-        numbers = ' and '.join(map(release_name, releases))
-        here = release_name(installed)
+        numbers = ' and '.join(map(format_release, releases))
+        here = format_release(installed)
         return f'{name} is for jaxlib {numbers}, and {here} is installed'
     return ''
 
 
-def release_number(version: str) -> int:
+def parse_release(version: str) -> int:
     """Returns a number for a release of jaxlib: 1000 x minor + patch.
 
     Args:
@@ -112,12 +112,12 @@ def release_number(version: str) -> int:
     return 1000 * int(match[1]) + int(match[2]) if match else 0
 
 
-def release_name(number: int) -> str:
+def format_release(number: int) -> str:
     """Returns the release of jaxlib of a number: 4030 -> '0.4.30'."""
     return f'0.{number // 1000}.{number % 1000}'
 
 
-def _processor(part: text.JsonObject) -> str:
+def _read_processor(part: text.JsonObject) -> str:
     """Returns the processor that a source in a sidecar names."""
     if part['collection'].get('platform') == 'gpu':
         return GPU

@@ -22,14 +22,14 @@ Record = records.TileRecord | layout_records.LayoutRecord
 _MAX_NAME = 180
 
 
-def graph_id(tuning: message.Message) -> str:
+def name_graph(tuning: message.Message) -> str:
     """Returns `<module name>_<fingerprint in hex>` of a ModuleTuningData.
 
     The name is made safe, as the published names are.  A module without a fingerprint
     gets a hash of its bytes, so that programs with the same name stay distinct.
     """
-    name = safe_name(tuning.module.name)[:_MAX_NAME]
-    if not name or name.startswith('-'):
+    name = clean_name(tuning.module.name)[:_MAX_NAME]
+    if not name or name.startswith('-'):  # a path that looks like a flag
         name = 'module' + name
     fingerprint = tuning.fingerprint
     if not fingerprint:
@@ -38,12 +38,12 @@ def graph_id(tuning: message.Message) -> str:
     return f'{name}_{fingerprint:016x}'
 
 
-def safe_name(name: str) -> str:
+def clean_name(name: str) -> str:
     """Replaces all characters but letters, digits, `_` and `-` by `_`."""
     return re.sub(r'[^A-Za-z0-9_-]', '_', name)
 
 
-def configs_of(
+def extract_configs(
     kind: str, tuning: message.Message, nodes: graph.Graph, measured: bool = True
 ) -> Configs:
     """Returns the configurations of a 'tile' or 'layout' module, its usable runs.

@@ -51,6 +51,7 @@ def share_out(
     for left, group in zip(range(len(order), 0, -1), order):
         taken = chosen.values()
         empty = [n for n, share in enumerate(shares) if share and n not in taken]
+        # The last groups go to parts that would stay empty.
         among = empty if left <= len(empty) else range(len(shares))
         chosen[group] = max(among, key=lambda n: missing[n])
         missing[chosen[group]] -= sizes[group]

@@ -48,7 +48,7 @@ class RankedModule:
     as_json: Callable[[int], text.JsonObject]
     as_text: Callable[[text.JsonObject], str]  # from that object to a short text
     # the share of pairs that the model's members order alike, see
-    # `ensembles.agreement`; None of a model without members
+    # `ensembles.compute_agreement`; None of a model without members
     agreement: float | None = None
     # the HloModuleProto that the configurations are of; None of a record
     hlo: protos.HloModuleProto | None = None
@@ -101,7 +101,7 @@ class RankedModule:
         return map(self.row, range(len(self.scores))[:top])
 
 
-def figures(ranked: RankedModule) -> text.JsonObject | None:
+def measure_choices(ranked: RankedModule) -> text.JsonObject | None:
     """Measures what the choices of a module cost, as ratios of measured times.
 
     Returns:
@@ -123,7 +123,8 @@ def figures(ranked: RankedModule) -> text.JsonObject | None:
         default = int(ranked.runtimes[ranked.default]) or None
     return {
         'slowdown': {k: metrics.slowdown(scores, times, k) for k in TOP_K},
-        'random': {k: 1 + metrics.random_top_k_error(times, k) for k in TOP_K},
+        # Of scores that are all equal.
+        'random': {k: metrics.slowdown(np.zeros_like(times), times, k) for k in TOP_K},
         'default': default and float(default / times.min()),
         'against_default': default
         and metrics.expected_best(scores, times, 1) / default,
@@ -150,7 +151,7 @@ class Summary:
         self.modules += 1
         self.configurations += len(ranked.scores)
         self.unsure += ranked.is_unsure
-        measured = figures(ranked)
+        measured = measure_choices(ranked)
         if measured:
             self._figures.append(measured)
 
@@ -184,12 +185,12 @@ class Summary:
             'configurations': self.configurations,
             'unsure': self.unsure,
             'measured_modules': len(self._figures),
-            'slowdown': self._means('slowdown'),
-            'random': self._means('random'),
+            'slowdown': self._average_figures('slowdown'),
+            'random': self._average_figures('random'),
             'default': default,
         }
 
-    def _means(self, name: str) -> dict[str, float] | None:
+    def _average_figures(self, name: str) -> dict[str, float] | None:
         """Averages a figure over modules, by k; None without any module."""
         if not self._figures:
             return None
@@ -198,18 +199,18 @@ class Summary:
         }
 
 
-def module_table(ranked: RankedModule, top: int) -> str:
+def format_module(ranked: RankedModule, top: int) -> str:
     """Returns a heading, the first `top` configurations, and the default."""
     rows = list(ranked.rows(top))
     # The default's row follows even where it is ranked below the top.
     if ranked.default is not None and ranked.default >= len(rows):
         rows.append(ranked.row(ranked.default))
     cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]
-    cells += map(_cells, rows)
+    cells += map(_format_cells, rows)
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
     if ranked.times:
-        times = [['measured', 'noise', 'x default', 'outcome'], *map(_time_cells, rows)]
+        times = [['measured', 'noise', 'x default', 'outcome'], *map(_show_times, rows)]
         cells = [[*row[:-1], *more, row[-1]] for row, more in zip(cells, times)]
     lines = [
         f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
@@ -221,7 +222,7 @@ def module_table(ranked: RankedModule, top: int) -> str:
         lines.append(f"  XLA's own choice: {place}")
     if ranked.untimed:
         lines.append(f'  not timed: {ranked.untimed}')
-    costs = _costs(figures(ranked))
+    costs = _format_costs(measure_choices(ranked))
     lines += costs
     tied = int((ranked.scores == ranked.scores[0]).sum())
     if tied > 1 and costs:
@@ -236,23 +237,21 @@ def module_table(ranked: RankedModule, top: int) -> str:
     return '\n'.join(lines)
 
 
-def _cells(row: text.JsonObject) -> list[str]:
-    """Returns the cells of a ranked configuration in `module_table`."""
+def _format_cells(row: text.JsonObject) -> list[str]:
+    """Returns the cells of a ranked configuration in `format_module`."""
     config, time = row['config'], row['runtime_ns']
-    if len(config) > _MOST_CHARACTERS:
-        config = config[: _MOST_CHARACTERS - 3] + '...'
     return [
         f'{row["rank"]:,}',
         str(row['run_index']),
         f'{row["score"]:.4f}',
         text.format_duration(time) if time else '-',
         text.format_value(row['slowdown'], '.3f'),
-        config + ' (default)' * row['is_default'],
+        text.shorten(config, _MOST_CHARACTERS) + ' (default)' * row['is_default'],
     ]
 
 
-def _time_cells(row: text.JsonObject) -> list[str]:
-    """Returns the cells of a configuration's times in `module_table`."""
+def _show_times(row: text.JsonObject) -> list[str]:
+    """Returns the cells of a configuration's times in `format_module`."""
     time = row.get('measured_ns')
     return [
         text.format_duration(time) if time else '-',
@@ -262,8 +261,8 @@ def _time_cells(row: text.JsonObject) -> list[str]:
     ]
 
 
-def _costs(figures: text.JsonObject | None) -> list[str]:
-    """Returns the line on what a module's choices cost, in a list; see `figures`."""
+def _format_costs(figures: text.JsonObject | None) -> list[str]:
+    """Returns the line on what choices cost, in a list; see `measure_choices`."""
     if not figures:
         return []
     best = ' / '.join(f'{figures["slowdown"][k]:.3f}' for k in TOP_K)
@@ -274,7 +273,7 @@ def _costs(figures: text.JsonObject | None) -> list[str]:
     return [line]
 
 
-def summary_table(summary: text.JsonObject) -> str:
+def format_summary(summary: text.JsonObject) -> str:
     """Returns the closing lines over all modules, of `Summary.to_json`."""
     measured, default = summary['measured_modules'], summary['default']
     lines = [
@@ -309,7 +308,7 @@ def summary_table(summary: text.JsonObject) -> str:
     return '\n'.join(lines)
 
 
-def remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]:
+def format_remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]:
     """Returns lines about modules left out by reason, and nodes of unknown opcodes."""
     lines = [
         f'skipped: {text.list_skipped({reason: names})}'
@@ -369,7 +368,7 @@ class Json:
             'module': ranked.module,
             'nodes': ranked.nodes,
             'agreement': ranked.agreement,
-            'figures': figures(ranked),
+            'figures': measure_choices(ranked),
             **({'untimed': ranked.untimed} if ranked.untimed else {}),
             'configurations': [
                 {**row, **ranked.as_json(row['run_index'])}
@@ -389,7 +388,7 @@ Writer = Csv | Json
 WRITERS: dict[str, type[Writer]] = {'.csv': Csv, '.json': Json}
 
 
-def writer_of(path: str) -> type[Writer]:
+def find_writer(path: str) -> type[Writer]:
     """Returns the writer for a file's name; raises ValueError unless its end tells."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in WRITERS:

@@ -61,7 +61,7 @@ def rank_scores(scores: ArrayLike) -> np.ndarray:
 WAYS = {'scores': scale_to_range, 'ranks': rank_scores, 'standard': standardise}
 
 
-def normal_scores(scores: ArrayLike) -> np.ndarray:
+def get_normal_scores(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to the normal quantiles of their ranks, about -2 to 2.
 
     Returns:
@@ -84,7 +84,7 @@ def _rank_with_ties(scores: ArrayLike) -> np.ndarray:
     return ranks[place]
 
 
-def agreement(members: Sequence[ArrayLike]) -> float:
+def compute_agreement(members: Sequence[ArrayLike]) -> float:
     """Returns the share of a graph's pairs of configurations that models order alike.
 
     Where models disagree, their mean is less often right (Lakshminarayanan et al.,

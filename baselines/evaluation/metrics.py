@@ -169,22 +169,6 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     return min(1.0, max(-1.0, tau))  # rounding may exceed the bounds
 
 
-def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
-    """Computes the expected `top_k_error` of k distinct random configurations.
-
-    It is that of scores that are all equal.  (Ordered-pair accuracy of random scores is
-    0.5, their Kendall's tau 0.)
-
-    Args:
-        runtimes: [c], positive.
-        k: how many are drawn, at least 1; all when the graph has fewer.
-
-    Raises:
-        ValueError: no runtime, or one that is not positive.
-    """
-    return top_k_error(np.zeros(np.shape(runtimes)), runtimes, k)
-
-
 def bootstrap_interval(
     values: ArrayLike, statistic: Callable[..., Any] = np.mean, method: str = 'BCa'
 ) -> Interval:
@@ -275,7 +259,7 @@ class Measure(NamedTuple):
         return self.of_graph(np.zeros(len(runtimes)), runtimes)
 
 
-def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
+def _compute_tau(scores: np.ndarray, runtimes: np.ndarray) -> float:
     """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
@@ -304,7 +288,7 @@ _SLOWDOWNS = [
     for k in (1, 10, 100)
 ]
 _OPA = Measure('opa', 'OPA', ordered_pair_accuracy, random=0.5, more_is_better=True)
-_TAU = Measure('kendall_tau', 'tau', _tau_or_chance, random=0.0, more_is_better=True)
+_TAU = Measure('kendall_tau', 'tau', _compute_tau, random=0.0, more_is_better=True)
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',

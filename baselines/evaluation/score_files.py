@@ -71,7 +71,7 @@ def _read_npz(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
     if len(arrays) < len(stored):
         both = next(name for name in stored if f'{collection}:{name}' in stored)
         raise ValueError(f'{path}: has {both} with and without {collection}:')
-    _check_known(path, [*arrays], collection, counts)
+    _check_known_graphs(path, [*arrays], collection, counts)
     schema = {name: npz.Field('fiu', (counts[name],)) for name in arrays}
     return FileScores(npz.check_arrays(path, arrays, schema))
 
@@ -88,7 +88,7 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
         raise ValueError(
             f'{path}: ranks {rows[0].collection}, not {collection}; see --collection'
         )
-    _check_known(path, [*chosen], collection, counts)
+    _check_known_graphs(path, [*chosen], collection, counts)
     most = submission.TILE_CHOICES if collection.startswith('tile') else sys.maxsize
     scores, shorter = {}, []
     for graph_id, configs in chosen.items():
@@ -106,7 +106,7 @@ def _read_csv(path: str, collection: str, counts: Mapping[str, int]) -> FileScor
     return FileScores(scores, min(shorter, default=None))
 
 
-def _check_known(
+def _check_known_graphs(
     path: str, graph_ids: Sequence[str], collection: str, counts: Mapping[str, int]
 ) -> None:
     """Raises ValueError unless a file has graphs, all of which are in the split."""

@@ -63,7 +63,7 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     Raises:
         ValueError: there is no such set.
     """
-    modules, more = registry.find_column_sets(), extensions.more_columns()
+    modules, more = registry.find_column_sets(), extensions.explain_columns()
     found = {}
     for name in modules if names is None else names:
         module = registry.resolve(name, modules, 'column set', more)

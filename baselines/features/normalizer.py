@@ -75,7 +75,7 @@ class Normalizer:
                     'for float32'
                 )
             used[part], ranges[part] = low != high, (low, high)
-        return cls(used, ranges, {} if table is None else table.value_range(graphs))
+        return cls(used, ranges, {} if table is None else table.measure_range(graphs))
 
     @property
     def num_node_features(self) -> int:
@@ -189,7 +189,7 @@ def count_ops(*max_opcodes: np.ndarray) -> int:
 def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
     """Reads `count` minima and maxima of a part or a column set from JSON."""
     low, high = (
-        _read_values(described, f'{name}_{end}', float) for end in ('min', 'max')
+        _read_values(described, f'{name}_{end}', int, float) for end in ('min', 'max')
     )
     if not len(low) == len(high) == count:
         raise ValueError(
@@ -201,21 +201,16 @@ def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
     return low, high
 
 
-def _read_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray:
+def _read_values(described: text.JsonObject, key: str, *kinds: type) -> np.ndarray:
     """Returns one list of a normaliser's JSON as bool or float32 array."""
     values = described.get(key)
-    accepted = bool if kind is bool else (int, float)
-    # In Python true and false are integers, too.
-    if not isinstance(values, list) or not all(
-        isinstance(value, accepted) and isinstance(value, bool) == (kind is bool)
-        for value in values
-    ):
-        names = 'true and false' if kind is bool else 'numbers'
+    # Not `isinstance`: in Python true and false are integers, too.
+    if not isinstance(values, list) or not {*map(type, values)} <= {*kinds}:
+        names = 'true and false' if bool in kinds else 'numbers'
         raise ValueError(f'normalizer: {key} must be a list of {names}')
     try:
         with np.errstate(over='ignore'):
-            array = np.array(values, np.bool_ if kind is bool else np.float64)
-            array = array if kind is bool else array.astype(np.float32)
+            array = np.array(values, bool if bool in kinds else np.float32)
     except OverflowError:  # an integer beyond float64
         array = np.array([np.inf])
     if not np.isfinite(array).all():

@@ -19,7 +19,7 @@ from baselines.features import column_sets
 from baselines.features import kernel_nodes
 from baselines.hlo import schema
 
-# Configurations of each kernel that `value_range` looks at.
+# Configurations of each kernel that `measure_range` looks at.
 _DRAWN = 64
 # Rows that are computed at a time: intermediate results stay in the cache.
 _CHUNK = 1 << 11
@@ -69,13 +69,13 @@ class TileTable:
             rows: int64 [r], rows of `config_feat`.
         """
         if not len(self._is_kept):
-            return self._compute(rows)
+            return self._compute_rows(rows)
         missing = rows[~self._is_kept[rows]]
-        self._kept[missing] = self._compute(missing)
+        self._kept[missing] = self._compute_rows(missing)
         self._is_kept[missing] = True
         return self._kept[rows]
 
-    def _compute(self, rows: np.ndarray) -> np.ndarray:
+    def _compute_rows(self, rows: np.ndarray) -> np.ndarray:
         """Computes rows that are not kept; see `rows`."""
         # int64 [r]: the kernel between whose offsets each row is.
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
@@ -87,7 +87,7 @@ class TileTable:
             np.concatenate(columns, axis=1, out=table[chunk], casting='same_kind')
         return table
 
-    def value_range(
+    def measure_range(
         self, graphs: Sequence[int] | np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Measures the columns on up to 64 configurations of each kernel.

@@ -20,12 +20,12 @@ _TRANSCENDENTAL = tuple(
 _TRANSCENDENTAL_COST = 10.0
 
 
-def product(rows: np.ndarray) -> np.ndarray:
+def multiply(rows: np.ndarray) -> np.ndarray:
     """Multiplies the columns of each row, [rows, few]; faster than along an axis."""
     return functools.reduce(np.multiply, rows.T)
 
 
-def total(rows: np.ndarray) -> np.ndarray:
+def add_up(rows: np.ndarray) -> np.ndarray:
     """Adds up the columns of each row, [rows, few]; faster than along an axis."""
     return functools.reduce(np.add, rows.T)
 

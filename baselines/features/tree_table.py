@@ -72,7 +72,7 @@ class TreeTable:
             if name not in place:
                 raise ValueError(
                     f'{store.source}: there is no column {name[:40]!r}, which the '
-                    f'trees look at; grow them again{extensions.more_columns()}'
+                    f'trees look at; grow them again{extensions.explain_columns()}'
                 )
         # Names may come in any order: `_places` has the places of each block's columns.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T

@@ -54,7 +54,7 @@ def read(path: str) -> list[Any]:
     return candidates
 
 
-def tuning_data(
+def make_tuning_data(
     tuning: message.Message, candidates: Sequence[Any], kind: str
 ) -> message.Message:
     """Copies a module's tuning data, with the candidates instead of its runs.
@@ -90,11 +90,11 @@ def tuning_data(
                 layouts = candidate.get('layouts')
                 if not isinstance(layouts, dict) or not layouts:
                     raise ValueError('it has no "layouts" {node: {"output": [..]}}')
-                nodes = nodes or sorted(layouts, key=_node_number)
+                nodes = nodes or sorted(layouts, key=_parse_node_number)
                 if set(layouts) != set(nodes):
                     raise ValueError('its nodes are not those of the first')
                 _set_layouts(run, [layouts[node] for node in nodes])
-    data.config_index_to_node.extend(map(_node_number, nodes))
+    data.config_index_to_node.extend(map(_parse_node_number, nodes))
     return data
 
 
@@ -173,8 +173,9 @@ def _check_numbers(name: str, numbers: object, kind: str) -> None:
         )
 
 
-def _node_number(number: str) -> int:
+def _parse_node_number(number: str) -> int:
     """Returns the number of a node, of which JSON has the digits."""
+    # `isdigit` alone takes other digits, such as superscripts, which `int` refuses.
     if not (isinstance(number, str) and number.isascii() and number.isdigit()):
         raise ValueError(
             f'a node must be a number in quotes, not {text.quoted(number)}'

@@ -48,7 +48,7 @@ class Ragged:
         """Where each row begins in `flat`, int64 [n]."""
         return np.cumsum(self.lengths) - self.lengths
 
-    def row_numbers(self) -> np.ndarray:
+    def number_rows(self) -> np.ndarray:
         """Returns the row of every element, int64 [total]."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
@@ -58,7 +58,7 @@ class Ragged:
         lengths[rows] = self.lengths
         return Ragged(self.flat, lengths)
 
-    def columns(
+    def tabulate(
         self, entries: schema.Entries, pad: int, empty_product: int = 1
     ) -> np.ndarray:
         """Returns the first elements of each row, and totals over the whole row.
@@ -104,7 +104,7 @@ class Ragged:
 class Fields:
     """Integer fields of n messages and of their sub-messages, by path.
 
-        fields.scalars('convolution_dimension_numbers.input_batch_dimension')
+        fields.read_scalars('convolution_dimension_numbers.input_batch_dimension')
         fields.read_lists('shape.dimensions')            # a repeated field
         fields.read_lists('window.dimensions[].size')    # of each of repeated messages
 
@@ -118,10 +118,10 @@ class Fields:
             '': (np.arange(len(messages)), messages)
         }
 
-    def scalars(self, path: str) -> np.ndarray:
+    def read_scalars(self, path: str) -> np.ndarray:
         """Returns an integer field, int64 [n]; 0 where its sub-message is absent."""
         parent, _, field = path.rpartition('.')
-        rows, messages = self.submessages(parent)
+        rows, messages = self.find_messages(parent)
         out = np.zeros(len(self.messages), np.int64)
         values = (getattr(m, field) for m in messages)
         out[rows] = np.fromiter(values, np.int64, len(messages))
@@ -130,7 +130,7 @@ class Fields:
     def read_lists(self, path: str) -> Ragged:
         """Returns lists of integers, empty where their sub-message is absent."""
         parent, _, field = path.rpartition('.')
-        rows, messages = self.submessages(parent)
+        rows, messages = self.find_messages(parent)
         if parent.endswith('[]'):
             lists = Ragged.from_rows([getattr(m, field) for m in ms] for ms in messages)
         else:
@@ -153,15 +153,15 @@ class Fields:
         for field in fields:
             path = field.path or field.name
             if field.entries == schema.IS_TYPE:
-                values = self.scalars(path)[:, np.newaxis] == _TYPES
+                values = self.read_scalars(path)[:, np.newaxis] == _TYPES
             elif field.entries:
-                values = self.read_lists(path).columns(field.entries, pad)
+                values = self.read_lists(path).tabulate(field.entries, pad)
             else:
-                values = self.scalars(path)[:, np.newaxis]
+                values = self.read_scalars(path)[:, np.newaxis]
             first = columns.at(field.columns[0])
             features[:, first : first + values.shape[1]] = values
 
-    def submessages(self, path: str) -> tuple[np.ndarray, Sequence[message.Message]]:
+    def find_messages(self, path: str) -> tuple[np.ndarray, Sequence[message.Message]]:
         """Finds the messages that have a sub-message.
 
         Args:
@@ -175,8 +175,9 @@ class Fields:
             parent, _, field = path.rpartition('.')
             name = field.replace('[]', '')
             inner = []
-            for row, message in zip(*self.submessages(parent)):
+            for row, message in zip(*self.find_messages(parent)):
                 value = getattr(message, name)
+                # A repeated field has a length, and no presence.
                 is_there = len(value) if name != field else message.HasField(name)
                 if is_there:
                     inner.append((row, value))

@@ -70,10 +70,10 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     instructions = list_instructions(module)
     fields = gather.Fields(instructions)
     sizes = [len(c.instructions) for c in module.computations]
-    roots = gather.Fields(module.computations).scalars('root_id')
+    roots = gather.Fields(module.computations).read_scalars('root_id')
     features = np.zeros((len(instructions), len(schema.NODE)), np.float32)
     # Bool [n]: ids are unique in a module, and a computation names its root by id.
-    features[:, schema.IS_ROOT] = fields.scalars('id') == np.repeat(roots, sizes)
+    features[:, schema.IS_ROOT] = fields.read_scalars('id') == np.repeat(roots, sizes)
     fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
     edge_index, warnings = _find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
@@ -142,20 +142,20 @@ def _find_edges(
             raise ValueError(f'{place}: {problem.format(values[at])}')
 
     # Ids are any numbers, not positions: protobufs refer to instructions by id.
-    ids = instructions.scalars('id')
+    ids = instructions.read_scalars('id')
     operand_ids = instructions.read_lists('operand_ids')
     called_ids = instructions.read_lists('called_computation_ids')
     # One row per entry of the lists: the number of the operand, and of its consumer.
     operands = _find_positions(ids, operand_ids.flat)
-    consumers = operand_ids.row_numbers()
-    callers = called_ids.row_numbers()
+    consumers = operand_ids.number_rows()
+    callers = called_ids.number_rows()
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
     computations = gather.Fields(module.computations)
     # A call is an edge to the root of the called computation.
-    called = _find_positions(computations.scalars('id'), called_ids.flat)
+    called = _find_positions(computations.read_scalars('id'), called_ids.flat)
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
-    root_ids = computations.scalars('root_id')[called]
+    root_ids = computations.read_scalars('root_id')[called]
     roots = _find_positions(ids, root_ids)
     problem = 'the called computation has root id {}, which' + missing
     check(callers, roots < 0, root_ids, problem)
@@ -207,18 +207,18 @@ def _compute_extra(instructions: gather.Fields) -> np.ndarray:
         features[row, schema.EXTRA.at(name)] = value
 
     operands = instructions.read_lists('operand_ids')
-    places = _find_positions(instructions.scalars('id'), operands.flat)
-    distances = gather.Ragged(operands.row_numbers() - places, operands.lengths)
+    places = _find_positions(instructions.read_scalars('id'), operands.flat)
+    distances = gather.Ragged(operands.number_rows() - places, operands.lengths)
     block = schema.EXTRA.block('operand_distance')
-    features[:, block] = distances.columns(tuple(range(block.stop - block.start)), 0)
+    features[:, block] = distances.tabulate(tuple(range(block.stop - block.start)), 0)
 
     for row, instruction in enumerate(instructions.messages):
         if instruction.fusion_kind in schema.FUSION_KINDS:
             put(f'fusion_kind_is_{instruction.fusion_kind}', row, 1)
-    for row, sharding in zip(*instructions.submessages('sharding')):
+    for row, sharding in zip(*instructions.find_messages('sharding')):
         if sharding.type < len(schema.SHARDINGS):
             put(f'sharding_is_{schema.SHARDINGS[sharding.type]}', row, 1)
-    for row, literal in zip(*instructions.submessages('literal')):
+    for row, literal in zip(*instructions.find_messages('literal')):
         value = _read_scalar(literal)
         if value is not None:
             put('constant_is_scalar', row, 1)

@@ -67,7 +67,7 @@ def extract_configs(
     usable: list[tuple[int, message.Message]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
-        reason = _why_dropped(run, measured)
+        reason = _explain_drop(run, measured)
         if reason:
             dropped[reason] += 1
         else:
@@ -93,7 +93,7 @@ def extract_configs(
                 f'run {index} has layouts of {text.count(count, "node")}, but '
                 f'config_index_to_node has {len(ids)}'
             )
-    vectors, codes = _encoded([run for _, run in usable], len(ids))
+    vectors, codes = _encode_layouts([run for _, run in usable], len(ids))
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
         vectors=vectors,
@@ -103,7 +103,7 @@ def extract_configs(
     )
 
 
-def _why_dropped(run: message.Message, measured: bool) -> str | None:
+def _explain_drop(run: message.Message, measured: bool) -> str | None:
     """Returns why a run does not count; None if it does."""
     if not run.HasField('module_config'):
         return 'without module configuration'
@@ -112,7 +112,7 @@ def _why_dropped(run: message.Message, measured: bool) -> str | None:
     return 'without profile' if measured and not run.HasField('profile') else None
 
 
-def _encoded(
+def _encode_layouts(
     runs: list[message.Message], num_configurable: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
@@ -130,12 +130,12 @@ def _encoded(
         for column, node in enumerate(run.module_config.layout_config.nodes):
             code = code_of.setdefault(node.SerializeToString(), len(code_of))
             if code == len(rows):
-                rows.append(_row(node, index, column))
+                rows.append(_make_row(node, index, column))
             codes[index, column] = code
     return np.array(rows, np.int32), codes
 
 
-def _row(node: message.Message, index: int, column: int) -> list[int]:
+def _make_row(node: message.Message, index: int, column: int) -> list[int]:
     """Returns the 18 features of a node's layouts; errors name run and node entry."""
     if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(
@@ -151,7 +151,7 @@ def _row(node: message.Message, index: int, column: int) -> list[int]:
     return row + [-1] * (len(schema.LAYOUT) - len(row))
 
 
-def layout_json(
+def describe_layout(
     run: message.Message, nodes: Sequence[int], default: message.Message | None = None
 ) -> text.JsonObject:
     """Returns e.g. {'layouts': {'12': {'output': [1, 0], 'input': [0, 1]}}}.
@@ -171,8 +171,8 @@ def layout_json(
     return {'layouts': chosen}
 
 
-def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
-    """Returns the layouts of `layout_json` from the columns of a configuration.
+def describe_layout_row(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
+    """Returns the layouts of `describe_layout` from the columns of a configuration.
 
     Args:
         rows: float32 [k, 18].
@@ -189,7 +189,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
 
 
 def format_layout(configuration: text.JsonObject) -> str:
-    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
+    """Formats `describe_layout`: `12: output {1,0} input {0,1}; 15: output {}`."""
     nodes = []
     for number, arrays in configuration['layouts'].items():
         layouts = [

@@ -44,14 +44,14 @@ class Outcome:
     notes: list[str] = dataclasses.field(default_factory=list)
     by_file: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
-    def why_nothing(self) -> str:
+    def explain_nothing(self) -> str:
         """Returns why nothing can be ranked: the first error, or the skips."""
         if self.failed:
             return self.failed[0]
         return f'nothing to rank: {text.list_skipped(self.skipped)}'
 
     @contextlib.contextmanager
-    def noting(self, path: str, module: str) -> Iterator[None]:
+    def note_failures(self, path: str, module: str) -> Iterator[None]:
         """Records a `Skip` or ValueError of the block, which is about a module."""
         shown = text.quoted(module)
         try:
@@ -75,7 +75,7 @@ class Outcome:
                 setattr(self, field.name, mine + theirs)
 
 
-def summary(outcome: Outcome) -> str:
+def format_summary(outcome: Outcome) -> str:
     """Returns the closing lines for the user on all files."""
     skipped = sum(len(names) for names in outcome.skipped.values())
     lines = [

@@ -79,7 +79,7 @@ def find_files(patterns: list[str], command: str = '') -> list[str]:
     for pattern in patterns:
         path = files.expand(pattern)
         if command and _is_program(pattern):
-            raise ValueError(extensions.in_laboratory(pattern, f'{command} {pattern}'))
+            raise ValueError(extensions.refer_to_lab(pattern, f'{command} {pattern}'))
         if os.path.isdir(path):
             inside = os.path.join(glob.escape(path), '**', '*.pb')
             matches = sorted(glob.glob(inside, recursive=True))
@@ -291,7 +291,7 @@ def read_source(path: str, command: str) -> Source:
         if form == forms.TUNING:
             return parse_tuning(data)
         if form not in forms.PROTOS:
-            raise ValueError(extensions.in_laboratory(form, f'{command} {path}'))
+            raise ValueError(extensions.refer_to_lab(form, f'{command} {path}'))
         return read_message(
             data, form, os.path.splitext(os.path.basename(path))[0], path
         )

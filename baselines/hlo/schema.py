@@ -93,7 +93,7 @@ class MessageField(NamedTuple):
         return tuple(f'{self.name}_{entry}' for entry in self.entries) or (self.name,)
 
 
-def parts(
+def make_parts(
     name: str, path: str, fields: str, entries: Entries = ()
 ) -> tuple[MessageField, ...]:
     """Makes fields `<name>_<f>` of message `path`, for each word f of `fields`."""
@@ -102,7 +102,7 @@ def parts(
     )
 
 
-def convolution(fields: str, entries: Entries = ()) -> tuple[MessageField, ...]:
+def make_convolution(fields: str, entries: Entries = ()) -> tuple[MessageField, ...]:
     """Makes fields of a convolution's dim_numbers, for each word of `fields`."""
     paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
     return tuple(
@@ -129,24 +129,26 @@ NODE_FIELDS = (
     MessageField('shape_tuple_shapes', 'shape.tuple_shapes[].element_type', ('size',)),
     MessageField('parameter_number'),
     MessageField('dimensions', entries=FIRST),
-    *parts('window', 'window.dimensions[]', 'size stride', WHOLE),
-    *parts('window', 'window.dimensions[]', 'padding_low padding_high', WHOLE),
-    *parts('window', 'window.dimensions[]', 'window_dilation base_dilation', WHOLE),
+    *make_parts('window', 'window.dimensions[]', 'size stride', WHOLE),
+    *make_parts('window', 'window.dimensions[]', 'padding_low padding_high', WHOLE),
+    *make_parts(
+        'window', 'window.dimensions[]', 'window_dilation base_dilation', WHOLE
+    ),
     MessageField(
         'window_window_reversal',
         'window.dimensions[].window_reversal',
         (*FIRST, 'true_count', 'false_count'),
     ),
-    *convolution('input_batch_dimension input_feature_dimension'),
-    *convolution('input_spatial_dimensions', FIRST_4),
-    *convolution('kernel_input_feature_dimension kernel_output_feature_dimension'),
-    *convolution('kernel_spatial_dimensions', FIRST_4),
-    *convolution('output_batch_dimension output_feature_dimension'),
+    *make_convolution('input_batch_dimension input_feature_dimension'),
+    *make_convolution('input_spatial_dimensions', FIRST_4),
+    *make_convolution('kernel_input_feature_dimension kernel_output_feature_dimension'),
+    *make_convolution('kernel_spatial_dimensions', FIRST_4),
+    *make_convolution('output_batch_dimension output_feature_dimension'),
     MessageField('feature_group_count'),
     MessageField('batch_group_count'),
-    *parts('slice_dims', 'slice_dimensions[]', 'start stride limit', WHOLE_2),
+    *make_parts('slice_dims', 'slice_dimensions[]', 'start stride limit', WHOLE_2),
     MessageField('dynamic_slice_sizes', entries=WHOLE_2),
-    *parts(
+    *make_parts(
         'padding_config',
         'padding_config.dimensions[]',
         'edge_padding_low edge_padding_high',
@@ -183,15 +185,15 @@ _DOT = (
 _GATHER = 'offset_dims collapsed_slice_dims start_index_map'
 _SCATTER = 'update_window_dims inserted_window_dims scatter_dims_to_operand_dims'
 EXTRA_FIELDS = (
-    *parts('dot', 'dot_dimension_numbers', _DOT, FIRST_4),
-    *parts('gather', 'gather_dimension_numbers', _GATHER, FIRST),
-    *parts('gather', 'gather_dimension_numbers', 'index_vector_dim'),
+    *make_parts('dot', 'dot_dimension_numbers', _DOT, FIRST_4),
+    *make_parts('gather', 'gather_dimension_numbers', _GATHER, FIRST),
+    *make_parts('gather', 'gather_dimension_numbers', 'index_vector_dim'),
     MessageField('gather_slice_sizes', entries=FIRST),
-    *parts('scatter', 'scatter_dimension_numbers', _SCATTER, FIRST),
-    *parts('scatter', 'scatter_dimension_numbers', 'index_vector_dim'),
-    *convolution('output_spatial_dimensions', FIRST_4),
+    *make_parts('scatter', 'scatter_dimension_numbers', _SCATTER, FIRST),
+    *make_parts('scatter', 'scatter_dimension_numbers', 'index_vector_dim'),
+    *make_convolution('output_spatial_dimensions', FIRST_4),
     # Of these the published columns have two dimensions, and no interior padding.
-    *parts('slice', 'slice_dimensions[]', 'start limit stride', FIRST),
+    *make_parts('slice', 'slice_dimensions[]', 'start limit stride', FIRST),
     MessageField('dynamic_slice', 'dynamic_slice_sizes', FIRST),
     MessageField('pad_low', 'padding_config.dimensions[].edge_padding_low', FIRST),
     MessageField('pad_high', 'padding_config.dimensions[].edge_padding_high', FIRST),

@@ -30,7 +30,7 @@ class TileConfigs(gather.Configs):
     config_feat: np.ndarray  # float32 [c, 24]
 
 
-def why_unusable(tuning: message.Message, measured: bool = True) -> str | None:
+def explain_unusable(tuning: message.Message, measured: bool = True) -> str | None:
     """Returns why a ModuleTuningData is passed over, or None.
 
     With `measured`, as the published extractor does; else, if it has nothing to rank.
@@ -41,7 +41,7 @@ def why_unusable(tuning: message.Message, measured: bool = True) -> str | None:
         return 'no module'
     if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
         return 'a run without tile sizes'
-    usable = _usable(tuning, measured)
+    usable = _list_usable(tuning, measured)
     if measured:
         has_default = any(run.is_default for _, run in usable)
         return None if has_default else 'no usable default run'
@@ -58,7 +58,7 @@ def extract_configs(
     A run is dropped if it has the error mark or took at most 1 ns.
 
     Args:
-        tuning: a ModuleTuningData for which `why_unusable` is None.
+        tuning: a ModuleTuningData for which `explain_unusable` is None.
         pad: the value of absent entries of the bounds, 0 (as published) or -1.
         measured: whether runs and their default have to be measured; to be
             ranked, they need not.
@@ -66,11 +66,11 @@ def extract_configs(
     Raises:
         ValueError: the module is not usable, or has more than MAX_CONFIGS.
     """
-    reason = why_unusable(tuning) if measured else None
+    reason = explain_unusable(tuning) if measured else None
     name = text.quoted(tuning.module.name)
     if reason:
         raise ValueError(f'module {name} has {reason}')
-    usable = _usable(tuning, measured)
+    usable = _list_usable(tuning, measured)
     if len(usable) > MAX_CONFIGS:
         raise ValueError(
             f'module {name} has {len(usable):,} usable runs, '
@@ -80,7 +80,7 @@ def extract_configs(
     sizes = [run.op_config.tile_size_config for _, run in usable]
     lists = {name: [getattr(s, name)[:] for s in sizes] for name in schema.TILE_LISTS}
     return TileConfigs(
-        config_feat=_columns(lists, pad),
+        config_feat=_pad_lists(lists, pad),
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
         **gather.gather_timing(usable, _MIN_TIME),
     )
@@ -103,13 +103,13 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
             bounds = reader.read(config)
         for name, lists in rows.items():
             lists.append(bounds.get(name, []))
-    return _columns(rows, pad)
+    return _pad_lists(rows, pad)
 
 
-def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
+def _pad_lists(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
     """Returns the columns of the lists of all configurations: float32 [c, 24]."""
     blocks = [
-        gather.Ragged.from_rows(lists[field.name]).columns(
+        gather.Ragged.from_rows(lists[field.name]).tabulate(
             field.entries, pad, empty_product=0
         )
         for field in schema.TILE_FIELDS
@@ -117,7 +117,7 @@ def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarr
     return np.concatenate(blocks, axis=1).astype(np.float32)
 
 
-def _usable(
+def _list_usable(
     tuning: message.Message, measured: bool
 ) -> list[tuple[int, message.Message]]:
     """Returns (position, run) of the runs without error and, if asked, with a time."""

@@ -61,32 +61,27 @@ class ScaledProgram:
         return len(self.group)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class StoredPrograms(Sequence[ScaledProgram]):
     """A split's programs by number.
 
     Node features are scaled at the first access to a program.  They are kept until all
     of them take 2 GiB; then the oldest go.  Codes stay memory-mapped.
 
-    Args:
+    Attributes:
         mean_runtimes: whether equal configurations get the mean of their runtimes, for
             training, or keep their own.
         prior: (store, number) -> scores of a program's different configurations,
             float [u], which are added to the scores of a model; None: 0.
     """
 
-    def __init__(
-        self,
-        store: layout_store.LayoutStore,
-        normalizer: normalizer_lib.Normalizer,
-        mean_runtimes: bool = False,
-        prior: Callable[[layout_store.LayoutStore, int], np.ndarray] | None = None,
-    ):
-        self.store = store
-        self._normalizer = normalizer
-        self._mean_runtimes = mean_runtimes
-        self._prior = prior
-        self._programs: dict[int, ScaledProgram] = {}  # the oldest first
-        self._kept = 0  # bytes
+    store: layout_store.LayoutStore
+    normalizer: normalizer_lib.Normalizer
+    mean_runtimes: bool = False
+    prior: Callable[[layout_store.LayoutStore, int], np.ndarray] | None = None
+    # The oldest first, and their bytes.
+    _programs: dict[int, ScaledProgram] = dataclasses.field(default_factory=dict)
+    _kept: int = 0
 
     def __len__(self) -> int:
         return len(self.store)
@@ -111,20 +106,20 @@ class StoredPrograms(Sequence[ScaledProgram]):
         """Reads and scales a program."""
         store = self.store
         group = store.part('config_group', number)
-        if self._mean_runtimes:
+        if self.mean_runtimes:
             runtimes = store.part('group_runtime', number)[group]
         else:
             runtimes = store.part('config_runtime', number)
         prior = None
-        if self._prior is not None:
-            prior = self._prior(store, number).astype(np.float32)
+        if self.prior is not None:
+            prior = self.prior(store, number).astype(np.float32)
         return ScaledProgram(
             graph_id=store.graph_ids[number],
             op=store.part('node_opcode', number),
-            feats=self._normalizer.nodes(store.part('node_feat', number)),
+            feats=self.normalizer.nodes(store.part('node_feat', number)),
             edges=store.part('edge_index', number),
             config_ops=store.part('node_config_ids', number).astype(np.int32),
-            vectors=self._normalizer.configs(store.vectors(number)),
+            vectors=self.normalizer.configs(store.vectors(number)),
             codes=store.group_codes(number),
             group=group,
             runtimes=runtimes,

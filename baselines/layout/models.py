@@ -177,7 +177,7 @@ class ResModel(tf.keras.Model):
         _check('dropout', mode, _MODES)
         batch = graph.node_sets['g'].sizes.shape[0]
         program_of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
-        member = tf.one_hot(program_of_node, batch)
+        member = tf.one_hot(program_of_node, batch)  # [n, b]
         nodes = self.node_inputs(graph)
         if mode == 'backpropdropout':
             selected = graph.node_sets['op']['selected']
@@ -201,7 +201,7 @@ class ResModel(tf.keras.Model):
             total, configurable = self._encode(
                 graph, nodes, num_configs, prefix, member
             )
-        sizes = tf.repeat(tf.reduce_sum(member, 0), num_configs)
+        sizes = tf.repeat(tf.reduce_sum(member, 0), num_configs)  # [b * c]
         scores = self.read_out(total, configurable, sizes[:, tf.newaxis])
         return tf.reshape(scores, [batch, num_configs])
 
@@ -211,9 +211,11 @@ class ResModel(tf.keras.Model):
         embedded = self._op_embedding(tf.cast(ops['op'], tf.int32))
         nodes = tf.concat([ops['feats'], embedded], -1)
         config_width = graph.node_sets['nconfig']['feats'].shape[-1]
+        # [c, x] of every direction, concatenated.
         inner = self._directions * (config_width + self._width)
         widths = [config_width + nodes.shape[-1]] + [inner] * self.num_gnns
         mlps = [self._input_mlp, *self._gnn_layers, self._head]
+        # The head reads three sums; see `read_out`.
         for mlp, width in zip(mlps, widths + [3 * self._width]):
             if not mlp.built:
                 mlp.build(tf.TensorShape([None, width]))
@@ -238,7 +240,7 @@ class ResModel(tf.keras.Model):
         matrices = self._matrices(graph.edge_sets[prefix + 'feed'].adjacency, n)
         # In the order of hops, the nodes that a layer can change come first.
         order, affected = _sort_by_hops(configurable, matrices, n, self.num_gnns)
-        position = tf.math.invert_permutation(order)
+        position = tf.math.invert_permutation(order)  # node -> its place in `order`
         matrices = [
             Matrix(tf.gather(position, m.rows), tf.gather(position, m.cols), m.values)
             for m in matrices
@@ -339,6 +341,7 @@ class ResModel(tf.keras.Model):
         for rows, cols in ends:
             rows, cols = tf.concat(rows, 0), tf.concat(cols, 0)
             ones = tf.ones(tf.shape(rows))
+            # At least 1, as every node has a loop: [n].
             degree = tf.math.unsorted_segment_sum(ones, rows, num_nodes)
             if self._directions == 2:
                 values = 1.0 / tf.gather(degree, rows)
@@ -363,6 +366,7 @@ class ResModel(tf.keras.Model):
         kernel = self._first(layer).kernel
         directions = self._directions if layer else 1
         width = kernel.shape[0] // directions - configs_width
+        # Rows for c and for x alternate, a pair for each direction.
         parts = tf.split(kernel, [configs_width, width] * directions)
         return list(zip(parts[::2], parts[1::2]))
 
@@ -456,11 +460,12 @@ def _sort_by_hops(
     Returns the order, int32 [n], and for 0, 1, .., `most` hops how many nodes
     are not farther away.
     """
-    hops = tf.fill([num_nodes], most + 1)
+    hops = tf.fill([num_nodes], most + 1)  # farther away, until found
     hops = tf.tensor_scatter_nd_update(hops, start[:, tf.newaxis], tf.zeros_like(start))
     rings = [start]
     for step in range(1, most + 1):
         for matrix in matrices:
+            # Entries from a node that is at most step - 1 hops away.
             near = tf.gather(hops, matrix.cols) < step
             ends = tf.boolean_mask(matrix.rows, near)
             hops = tf.tensor_scatter_nd_min(

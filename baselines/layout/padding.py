@@ -55,7 +55,7 @@ def count_products(
     elements = arrays.elements
     first, second = (operand.node for operand in operands)
     itself = np.arange(len(elements))
-    outputs = arrays.size_of(itself, 0, 0) * arrays.size_of(itself, 0, 1)
+    outputs = arrays.read_sizes(itself, 0, 0) * arrays.read_sizes(itself, 0, 1)
     pixels = elements / np.maximum(outputs, 1)  # without batch and features
     window = np.maximum(arrays.window, 1)
     is_convolution = arrays.has_opcode('convolution')
@@ -63,7 +63,7 @@ def count_products(
     # [k, n]: k = sqrt(mk * kn / mn).
     summed = np.sqrt(elements[first] * elements[second] / elements)
     summed = np.where(arrays.has_opcode('dot'), summed, 0)
-    of_kernel = window * np.maximum(arrays.size_of(second, 2, 0), 1)
+    of_kernel = window * np.maximum(arrays.read_sizes(second, 2, 0), 1)
     summed = np.where(is_convolution, of_kernel, summed)
     multiply_adds = (elements * summed)[chosen]  # [k]
     total = multiply_adds.sum()

@@ -62,7 +62,7 @@ class Arrays(NamedTuple):
         """Marks the nodes with one of the named opcodes: bool [n]."""
         return np.isin(self.op, [schema.OPCODE_NUMBERS[name] for name in names])
 
-    def size_of(self, node: np.ndarray, array: int, role: int) -> np.ndarray:
+    def read_sizes(self, node: np.ndarray, array: int, role: int) -> np.ndarray:
         """Returns sizes of node[i] along the dimension of a role of i: float32 [n].
 
         `role` 0 is the batch and 1 the features of `array` (output, input, kernel).
@@ -98,8 +98,8 @@ def find_operands(
     np.minimum.at(second, consumer[is_other], number[is_other])
     ends = np.append(producer, 0)  # any node where there is no edge
     nodes, exists = (ends[first], ends[second]), (first < m, second < m)
-    batch = arrays.size_of(np.arange(n), 0, 0)  # [n], of the output
-    fits = [arrays.size_of(node, 1, 0) == batch for node in nodes]
+    batch = arrays.read_sizes(np.arange(n), 0, 0)  # [n], of the output
+    fits = [arrays.read_sizes(node, 1, 0) == batch for node in nodes]
     swap = arrays.has_opcode('convolution') & exists[1] & fits[1] & ~fits[0]
     return [
         Operand(

@@ -111,4 +111,4 @@ def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 def _compute_group_prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns scaled normal scores of a program's different layouts by the formula."""
     scores = estimate.estimate_groups(store, number)
-    return _PRIOR_SCALE * ensembles.normal_scores(scores)
+    return _PRIOR_SCALE * ensembles.get_normal_scores(scores)

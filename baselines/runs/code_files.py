@@ -60,10 +60,10 @@ def read(
         if os.path.isfile(path):  # or else its import says what is wrong
             content = untrusted.read(path, _MAX_BYTES)
             code.append(CodeFile(flag, path, content))
-    return code if models_file or not model else [*_ours(model, task), *code]
+    return code if models_file or not model else [*_find_shipped(model, task), *code]
 
 
-def _ours(model: str, task: str) -> list[CodeFile]:
+def _find_shipped(model: str, task: str) -> list[CodeFile]:
     """Returns the models.py of this package, if a model of this name is in it."""
     path = f'baselines/{registry.FOLDERS[task]}/models.py'
     content = untrusted.read(os.path.join(_ROOT, path), _MAX_BYTES)
@@ -76,24 +76,24 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
     """Writes copies into a model directory; raises OSError."""
     if code:
         os.mkdir(os.path.join(folder, _FOLDER))
-    for name, file in zip(_names(code), code):
+    for name, file in zip(_make_names(code), code):
         with open(os.path.join(folder, name), 'wb') as stream:
             stream.write(file.content)
 
 
-def described(code: Sequence[CodeFile]) -> text.JsonObject:
+def describe_code(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
-        'package': extensions.version('tpugraphs'),
-        'commit': _commit(),
+        'package': extensions.find_version('tpugraphs'),
+        'commit': _find_commit(),
         'files': [
             {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}
-            for name, c in zip(_names(code), code)
+            for name, c in zip(_make_names(code), code)
         ],
     }
 
 
-def _names(code: Sequence[CodeFile]) -> list[str]:
+def _make_names(code: Sequence[CodeFile]) -> list[str]:
     """Returns distinct paths of copies, relative to the model directory."""
     names = [os.path.basename(file.path) for file in code]
     return [
@@ -104,9 +104,9 @@ def _names(code: Sequence[CodeFile]) -> list[str]:
 
 def check_unchanged(run: run_files.RunFile, code: Sequence[CodeFile]) -> None:
     """Raises ValueError if a run to resume was made with other files than `code`."""
-    now = {(file.flag, file.path): file.sha256 for file in code}
+    now = [(file.flag, file.path, file.sha256) for file in code]
     for stored in run.code:
-        if now.get((stored['flag'], stored['path'])) != stored['sha256']:
+        if (stored['flag'], stored['path'], stored['sha256']) not in now:
             refuse(stored['path'], os.path.join(run.model_dir, stored['copy']))
 
 
@@ -136,7 +136,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
         return
     flag = 'models_file' if named else _OURS
     stored = [entry for entry in run.code if entry['flag'] == flag]
-    used = [] if named else _ours(model, run.task)
+    used = [] if named else _find_shipped(model, run.task)
     if models_file:
         used = read(models_file, '')
     hashes = [entry['sha256'] for entry in stored]
@@ -160,7 +160,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     text.note(message)
 
 
-def _commit() -> str:
+def _find_commit() -> str:
     """Returns the commit of this checkout, with '-dirty' for changes; '' elsewhere."""
     command = ['git', 'describe', '--always', '--dirty', '--abbrev=40', '--exclude=*']
     if not os.path.exists(os.path.join(_ROOT, '.git')):

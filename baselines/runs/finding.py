@@ -35,19 +35,19 @@ _SHORTEST = 4  # characters of a hash
 _RUN_FILE = re.compile(r'run_(\w+)\.jsonz')
 
 
-def default_folders() -> list[str]:
+def list_default_folders() -> list[str]:
     """Returns the folders where trainings write by default."""
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
-def in_folder(out_dir: str, name: str) -> str:
+def prefix_folder(out_dir: str, name: str) -> str:
     """Prefixes the name of a run with a folder, unless it has one, or needs none."""
-    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED, *_shipped()):
+    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED, *_list_shipped()):
         return name
     return os.path.join(out_dir, name)
 
 
-def _shipped() -> dict[str, metadata.EntryPoint]:
+def _list_shipped() -> dict[str, metadata.EntryPoint]:
     """Returns the runs of other distributions, by name."""
     return extensions.find(extensions.RUNS)
 
@@ -82,29 +82,29 @@ def find(name: str, task: str = '') -> list[str]:
             '`rank`, `predict` and `evaluate` accepts it; a run of that name is '
             f'./{ESTIMATE}'
         )
-    if name in _shipped():
-        name = _shipped()[name].load()()
+    if name in _list_shipped():
+        name = _list_shipped()[name].load()()
     elif name == PRETRAINED:
-        raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
+        raise ValueError(extensions.refer_to_lab(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
     is_folder = os.path.isdir(path)
     if is_folder and run_files.hash_of(path):
         return [path]
     folder, word = (path, '') if is_folder else os.path.split(name.rstrip('/'))
-    folders = [files.expand(folder)] if folder else default_folders()
+    folders = [files.expand(folder)] if folder else list_default_folders()
     model_dirs = _list_dirs(folders)
     matches = model_dirs if is_folder else _match(word, model_dirs, task)
     if is_folder and len(matches) > 1:
-        raise ValueError(f"{_ambiguous(path, matches)}; or '{path}/{LATEST}'")
+        raise ValueError(f"{_explain_ambiguous(path, matches)}; or '{path}/{LATEST}'")
     if matches:
         return matches
-    message = no_runs_message(folders, task)
+    message = explain_no_runs(folders, task)
     if is_folder:
-        message = _renamed_message(path) or message
+        message = _explain_renamed(path) or message
     elif model_dirs and word != LATEST:
         message = (
             f'no run in {" or ".join(folders)} is called {word!r}; it is {FORMS}. '
-            f'The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
+            f'The newest are {_list_newest(model_dirs)}; `tpugraphs runs` lists all'
         )
     elif folder and word != LATEST:
         message = f'there is no directory {path}'
@@ -119,7 +119,7 @@ def find_one(name: str, task: str = '') -> str:
     """
     matches = find(name, task)
     if len(matches) > 1:
-        raise ValueError(_ambiguous(name, matches))
+        raise ValueError(_explain_ambiguous(name, matches))
     return matches[0]
 
 
@@ -183,14 +183,14 @@ def check_weights(run: run_files.RunFile) -> None:
         untrusted.open_regular(os.path.join(folder, name)).close()
 
 
-def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
+def list_readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
     """Returns the runs whose run files can be read, the oldest first.
 
     Args:
         folder: the folder of the runs; '' for those where trainings write by default.
         task: 'tile' or 'layout'; '' for both.
     """
-    folders = [files.expand(folder)] if folder else default_folders()
+    folders = [files.expand(folder)] if folder else list_default_folders()
     return [run for run in _read(_list_dirs(folders))[0] if task in ('', run.task)]
 
 
@@ -220,9 +220,10 @@ def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
     """
     start = word.removeprefix('model_')
     by_hash = [d for d in model_dirs if run_files.hash_of(d).startswith(start)]
+    # Shorter beginnings could be names of models or runs.
     if by_hash and len(start) >= _SHORTEST:
         if len(by_hash) > 1:
-            raise ValueError(_ambiguous(word, by_hash))
+            raise ValueError(_explain_ambiguous(word, by_hash))
         return by_hash
     runs, damaged = _read(model_dirs)
     if word == LATEST:
@@ -242,11 +243,11 @@ def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
 
 def _holds_model(folder: str) -> bool:
     """Returns whether there is a checkpoint or a file of trees in a folder."""
-    trees = run_files.trees_path(folder)
+    trees = run_files.make_trees_path(folder)
     return run_files.has_weights(folder) or os.path.lexists(trees)
 
 
-def _renamed_message(folder: str) -> str:
+def _explain_renamed(folder: str) -> str:
     """Says how to name a saved model that was renamed; '' for another folder."""
     if not _holds_model(folder):
         return ''
@@ -260,7 +261,7 @@ def _renamed_message(folder: str) -> str:
     )
 
 
-def no_runs_message(folders: Iterable[str], task: str = '') -> str:
+def explain_no_runs(folders: Iterable[str], task: str = '') -> str:
     """Says that folders have no runs, or none of a task, and how to train one."""
     places = [files.expand(folder) for folder in folders]
     where = '' if len(places) > 1 else f' --out_dir={places[0]}'
@@ -271,13 +272,13 @@ def no_runs_message(folders: Iterable[str], task: str = '') -> str:
     )
 
 
-def _ambiguous(name: str, model_dirs: Sequence[str]) -> str:
+def _explain_ambiguous(name: str, model_dirs: Sequence[str]) -> str:
     """Says that a name refers to several runs, where one is needed."""
-    number, listed = len(model_dirs), _listed(model_dirs)
+    number, listed = len(model_dirs), _list_newest(model_dirs)
     return f'--dir: {name!r} names {number} runs; choose one: {listed}'
 
 
-def _listed(model_dirs: Sequence[str]) -> str:
+def _list_newest(model_dirs: Sequence[str]) -> str:
     """Lists the five newest runs, with their models and dates, damaged ones last."""
     runs, damaged = _read(model_dirs)
     parts = [

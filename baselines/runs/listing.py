@@ -99,12 +99,12 @@ def sort_rows(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
-    def key(run: RunRow):
+    def make_key(run: RunRow):
         value = getattr(run, by)
         ordered_by = sign * value if isinstance(value, (int, float)) else value or ''
         return value is None, ordered_by, run.when
 
-    return sorted(rows, key=key)
+    return sorted(rows, key=make_key)
 
 
 def format_table(rows: Sequence[RunRow]) -> list[str]:
@@ -114,7 +114,7 @@ def format_table(rows: Sequence[RunRow]) -> list[str]:
     """
     folders = {os.path.dirname(run.path) for run in rows}
     above = []
-    if len(folders) == 1 and not folders <= {*finding.default_folders()}:
+    if len(folders) == 1 and not folders <= {*finding.list_default_folders()}:
         above = [f'{files.format_path(*folders)}/', '']
     head, *others = make_cells(rows)
     lines = [line for row in others for line in _wrap_settings(head, row)]
@@ -181,7 +181,7 @@ def make_cells(rows: Sequence[RunRow]) -> list[list[str]]:
     those where trainings write, have theirs before it.
     """
     folders = {os.path.dirname(run.path) for run in rows}
-    plain = folders if len(folders) == 1 else {*finding.default_folders()}
+    plain = folders if len(folders) == 1 else {*finding.list_default_folders()}
     years = {run.when[:4] for run in rows}
     first = 5 * (years == {f'{datetime.date.today().year}'})  # without the year
     has_seeds = any(run.seed is not None for run in rows)

@@ -119,11 +119,11 @@ def _list_requirements(
     """Yields what inputs must satisfy: (condition, name of the input, message)."""
     sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
 
-    def same_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
+    def require_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
         condition = tf.equal(sizes[key][axis], sizes[like][0])
         return condition, key, f'axis {axis} must be as long as {like}'
 
-    def below(
+    def require_below(
         key: str, end: int | tf.Tensor, message: str
     ) -> tuple[tf.Tensor, str, str]:
         tensor = inputs[key]
@@ -136,17 +136,17 @@ def _list_requirements(
             yield condition, key, f'must have {columns} columns'
         if key != 'edge_index':  # a graph of one node has no edges
             yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
-    yield same_length('node_opcode', 0, 'node_feat')
-    yield below('node_opcode', 1 << 8, 'opcodes are from 0 to 255')
+    yield require_length('node_opcode', 0, 'node_feat')
+    yield require_below('node_opcode', 1 << 8, 'opcodes are from 0 to 255')
     nodes = sizes['node_feat'][0]
-    yield below('edge_index', nodes, 'has a node that does not exist')
+    yield require_below('edge_index', nodes, 'has a node that does not exist')
     if 'config_table' in inputs:
-        yield same_length('config_table', 0, 'config_feat')
+        yield require_length('config_table', 0, 'config_feat')
     if 'node_config_ids' in inputs:
-        yield below('node_config_ids', nodes, 'has a node that does not exist')
-        yield same_length('node_config_feat', 1, 'node_config_ids')
+        yield require_below('node_config_ids', nodes, 'has a node that does not exist')
+        yield require_length('node_config_feat', 1, 'node_config_ids')
     if 'prior' in inputs:
-        yield same_length('prior', 0, 'node_config_feat')
+        yield require_length('prior', 0, 'node_config_feat')
 
 
 def _pack_nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:
@@ -182,8 +182,9 @@ def _make_tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
         # Rounded up; at least one configuration in an item, however large the kernel.
         items = -(-configs // tf.maximum(most // nodes, one)) if most else one
         share, rest = configs // items, configs % items
+        # The first `rest` items have one configuration more.
         sizes = share + tf.cast(tf.range(items) < rest, tf.int64)
-        same = tf.zeros([items], tf.int64)
+        same = tf.zeros([items], tf.int64)  # all begin with node 0, and edge 0
         features = scale_columns(inputs['config_feat'], 'config', scaling.normalizer)
         if 'config_table' in inputs:
             table = scaling.normalizer.table(inputs['config_table'])
@@ -224,6 +225,7 @@ def _make_layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             # As the packed layouts: `vectors` are rows of features, and `codes` say
             # which one a node (row) has in a configuration (column).
             vectors = tf.reshape(taken, [-1, rows.shape[2]])
+            # [k, most]: the vector of node i in configuration j is row j * k + i.
             codes = tf.range(most) * configurable + tf.range(configurable)[:, None]
             packed = {
                 **graph,
@@ -274,7 +276,7 @@ def _score_slices(
         score_slice,
         tf.range(0, count, size),
         fn_output_signature=tf.float32,
-        parallel_iterations=1,
+        parallel_iterations=1,  # one slice in memory at a time
     )
     return tf.reshape(scores, [-1])[:count]
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 import datetime
 import gzip
 import hashlib
-import json
 import math
 import os
 import re
@@ -69,11 +68,11 @@ class RunFile:
     def __init__(self, model_dir: str, info: text.JsonObject):
         self.model_dir, self.info = model_dir, info
         self.file, self.hash = run_file(model_dir), hash_of(model_dir)
-        self.trees_file = trees_path(model_dir)
+        self.trees_file = make_trees_path(model_dir)
         self.has_weights = has_weights(model_dir)
-        self.args: text.JsonObject = _checked_args(info)
+        self.args: text.JsonObject = _check_args(info)
         _check_numbers(info)
-        self.code = _checked_code(info)
+        self.code = _check_code(info)
         self.collection = collections.select_collection(self.args)
         self.task = 'layout' if 'source' in self.args else 'tile'
         default = 16 if self.task == 'layout' else 10  # as published
@@ -129,20 +128,20 @@ class RunFile:
                 f'{self.file} belongs to another directory than {self.model_dir}: it '
                 f'was saved with other {kind}; copy both again'
             )
-        if self.digests.get('settings') != _settings_digest(self.info):
+        if self.digests.get('settings') != _hash_settings(self.info):
             raise ValueError(
                 f'{self.file} was changed since it was saved; copy it again'
             )
 
 
-def signed(
+def add_digests(
     info: text.JsonObject, weights_digest: str | None, trees_digest: str | None = None
 ) -> text.JsonObject:
     """Returns a run file's content with its digests."""
     digests = {
         'trees': trees_digest,
         'weights': weights_digest,
-        'settings': _settings_digest(info),
+        'settings': _hash_settings(info),
     }
     return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
 
@@ -156,11 +155,11 @@ def hash_weights(values: Iterable['np.ndarray']) -> str:
     return hashed.hexdigest()
 
 
-def _settings_digest(info: text.JsonObject) -> str:
+def _hash_settings(info: text.JsonObject) -> str:
     """Hashes a run file's settings: everything but paths and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
     settings = {**info, 'args': args, 'digest': None}
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    return text.hash_json(settings)
 
 
 def run_file(model_dir: str) -> str:
@@ -180,12 +179,12 @@ def hash_of(model_dir: str) -> str:
     return match.group(1) if match else ''
 
 
-def state_path(model_dir: str) -> str:
+def make_state_path(model_dir: str) -> str:
     """Returns the path of the state with which a run's graph model can train on."""
     return os.path.join(model_dir, 'training_state.npz')
 
 
-def trees_path(model_dir: str) -> str:
+def make_trees_path(model_dir: str) -> str:
     """Returns the path of the trees in a model directory."""
     return os.path.join(model_dir, 'trees.txt')
 
@@ -215,6 +214,7 @@ def read(model_dir: str) -> RunFile:
         )
     try:
         with untrusted.open_regular(path, MOST_BYTES) as stream:
+            # One byte more than allowed, by which `check_size` finds it too large.
             content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
@@ -231,12 +231,13 @@ def check_size(content: bytes) -> None:
     """Raises ValueError for JSON larger than any run's; before it is parsed."""
     if len(content) > MOST_BYTES:
         raise ValueError(f'it unpacks to more than {MOST_BYTES} bytes')
+    # Brackets and commas in strings count, too, so these are upper bounds.
     containers = content.count(b'[') + content.count(b'{')
     if containers > MOST_CONTAINERS or content.count(b',') > MOST_VALUES:
         raise ValueError('it holds more values than any run has')
 
 
-def _checked_args(info: object) -> text.JsonObject:
+def _check_args(info: object) -> text.JsonObject:
     """Returns the flags in a run file's object, checked as all callers use them."""
     args = info.get('args') if isinstance(info, dict) else None
     if not isinstance(args, dict) or not isinstance(args.get('model'), str):
@@ -253,8 +254,8 @@ def _checked_args(info: object) -> text.JsonObject:
     return args
 
 
-def _checked_code(info: text.JsonObject) -> list[dict[str, str]]:
-    """Returns the list of `code_files.described`; [] of an older or published run."""
+def _check_code(info: text.JsonObject) -> list[dict[str, str]]:
+    """Returns the list of `describe_code`; [] of an older or published run."""
     code = info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None
     entries = entries if isinstance(entries, list) else []

@@ -69,12 +69,12 @@ def save_run(
             if model:
                 save_model(model, folder)
             if trees:
-                trees.save(run_files.trees_path(folder))
+                trees.save(run_files.make_trees_path(folder))
             code_files.save(code, folder)
             with files.write_atomically(run_files.run_file(final), 'wb') as stream:
                 with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
                     packed.write(content)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too
         if not os.path.isdir(final) and os.path.exists(run_files.run_file(final)):
             os.unlink(run_files.run_file(final))
         raise
@@ -88,7 +88,7 @@ def _make_content(
 
     Leaves out test predictions that would make it too large; the CSV has them.
     """
-    whole = run_files.signed(info, weights_digest, trees_digest)
+    whole = run_files.add_digests(info, weights_digest, trees_digest)
     content = json.dumps(whole, allow_nan=False).encode()
     try:
         run_files.check_size(content)

@@ -62,7 +62,7 @@ class Scored(NamedTuple):
         ours, *members = self.results([averaged, *self.scores])
         described = self.describe()
         described.update(model='ensemble', name=f'ensemble by {by}', by=by)
-        labels = labels_of(self.predictors)
+        labels = label_predictors(self.predictors)
         tests = comparison.paired_test(task, [ours], members)
         return {
             'ensemble': {**described, **report.summarise(task, ours)},
@@ -117,7 +117,7 @@ def load(
     }
 
 
-def labels_of(
+def label_predictors(
     predictors: Mapping[str, prediction.Predictor],
 ) -> dict[str, differences.Label]:
     """Returns labels by name of the predictor: their models, and differing settings."""

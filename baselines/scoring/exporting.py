@@ -81,11 +81,11 @@ def export(
         lines.append(f'  {name} {shape}'.replace('None', '?'))
     lines.append('  -> scores [?]')
     if run.has_trees:
-        lines.append(text.wrap_line(_cost_without_trees(predictor), 2))
+        lines.append(text.wrap_line(_describe_cost_of_trees(predictor), 2))
     return lines
 
 
-def _cost_without_trees(predictor: prediction.Predictor) -> str:
+def _describe_cost_of_trees(predictor: prediction.Predictor) -> str:
     """Says how much accuracy is lost on the validation split without the trees."""
     alone = 'note: the graph model alone, without the trees of the run'
     try:

@@ -64,7 +64,7 @@ class Measurer:
         """
         store = predictor.open_split(self._split)
         check_runtimes(store)
-        return store, _listed_configurations(predictor, store, self._protocol)
+        return store, _list_configurations(predictor, store, self._protocol)
 
     def measure(
         self, predictor: prediction.Predictor, opened: _Opened, scores: str = ''
@@ -96,6 +96,7 @@ class Measurer:
         formula = estimates(predictor, store)
         key = collection.name, store.fingerprint, bool(lists), formula is None
         if key not in self._known:
+            # References do not depend on scores: they are computed once for all runs.
             unscored = [np.zeros(0)] * len(store)
             results = report.join_results(store, unscored, formula)
             if lists:  # a configuration listed twice was measured once
@@ -159,7 +160,7 @@ def estimates(
     return predictor.task.estimates(store)
 
 
-def _listed_configurations(
+def _list_configurations(
     predictor: prediction.Predictor, store: splits.PackedSplit, protocol: str
 ) -> list[np.ndarray]:
     """Returns the configurations of each graph to measure on; [] for all."""

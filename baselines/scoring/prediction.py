@@ -206,14 +206,14 @@ class Predictor:
         """
         run, is_first, self.split = self.run, not self.split, split
         if run is None:
-            return self._open(split)
+            return self._open_whole(split)
         if is_first and run.args.get('toy_data'):
             self._note_toy_data(run)
         fold = str(run.args.get('fold') or '')
         fingerprints = run.info.get('data_fingerprint')
         trained_on = fingerprints.get(split) if isinstance(fingerprints, dict) else ''
         if not fold or split == 'test':
-            store = self._open(split)
+            store = self._open_whole(split)
             # Of several collections there are as many, with spaces in between.
             expected = str(trained_on or store.fingerprint).split()
             if self._is_own_data and store.fingerprint not in expected:
@@ -223,7 +223,7 @@ class Predictor:
             return store
         from baselines.data import folds
 
-        stores = {name: self._open(name) for name in ('train', 'valid')}
+        stores = {name: self._open_whole(name) for name in ('train', 'valid')}
         if trained_on == folds.hash_fold(fold, stores, split):
             cache_dir = self.options.cache_dir
             return folds.make_fold(fold, stores, cache_dir)[split]
@@ -233,9 +233,10 @@ class Predictor:
         )
         return stores[split]
 
-    def _open(self, split: str) -> splits.PackedSplit:
+    def _open_whole(self, split: str) -> splits.PackedSplit:
         """Opens a whole split, or takes it from those that predictors share."""
         options, open_split = self.options, self.task.store_class.open_collection
+        # Classes cannot be a part of a key, and models do not change the data.
         key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
         opened = {} if self._opened is None else self._opened
         if key not in opened:
@@ -268,7 +269,7 @@ class Predictor:
         self._note_unknown_opcodes(store)
         if scored is None:
             scored = map(self.scorer.mean, self.score_members(store))
-        return scorer_lib.noting_ties(self.name, store, scored)
+        return scorer_lib.note_ties(self.name, store, scored)
 
     def _note_unknown_opcodes(self, store: splits.PackedSplit) -> None:
         """Prints how many graphs have opcodes that the graph model does not know."""
@@ -371,10 +372,10 @@ def load(name: str, options: Options = Options()) -> Predictor:
         run = finding.load(name, options.task)
         part = run.collection.part(options.collection, run.model_dir)
         return Predictor(part, options, run).read()
-    return _estimate(options, {})
+    return _make_estimate(options, {})
 
 
-def _estimate(options: Options, opened: _Opened) -> Predictor:
+def _make_estimate(options: Options, opened: _Opened) -> Predictor:
     """Makes the predictor of the untrained estimate."""
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
     collection = collections.find_collection(options.collection or of_task[0])
@@ -407,7 +408,7 @@ def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
             name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
             predictors[name] = Predictor(part, options, run, opened=opened)
     if has_estimate:
-        predictors[finding.ESTIMATE] = _estimate(options, opened)
+        predictors[finding.ESTIMATE] = _make_estimate(options, opened)
     return predictors
 
 

@@ -133,11 +133,11 @@ class Scorer:
             return zip(self.task.estimates(store, numbers))
         if numbers is None:
             numbers = np.arange(len(store))
-        unlike = self._unlike(store, numbers)
+        unlike = self._is_unlike(store, numbers)
         if not unlike.any():
-            return self._learned(store, graphs, numbers)
+            return self._score_learned(store, graphs, numbers)
         formula = zip(self.task.estimates(store, numbers[unlike]))
-        learned = self._learned(store, graphs, numbers[~unlike])
+        learned = self._score_learned(store, graphs, numbers[~unlike])
         # Both come in the order of their graphs, so the next one is this graph's.
         return (next(formula if each else learned) for each in unlike)
 
@@ -158,7 +158,7 @@ class Scorer:
 
         return ensembles.average(members, self.weights, by='standard')
 
-    def _unlike(self, store: splits.PackedSplit, numbers: np.ndarray) -> np.ndarray:
+    def _is_unlike(self, store: splits.PackedSplit, numbers: np.ndarray) -> np.ndarray:
         """Marks the graphs that are unlike those of the training: bool [graphs]."""
         if self.most_multiply_adds is None:
             return np.zeros(len(numbers), bool)
@@ -173,7 +173,7 @@ class Scorer:
             )
         return unlike
 
-    def _learned(
+    def _score_learned(
         self, store: splits.PackedSplit, graphs: protocol.Graphs, numbers: np.ndarray
     ) -> Iterator[tuple[np.ndarray, ...]]:
         """Yields the scores of graph model and trees; see `members`."""
@@ -188,7 +188,7 @@ class Scorer:
         return zip(*parts)
 
 
-def noting_ties(
+def note_ties(
     name: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
 ) -> Iterator[np.ndarray]:
     """Yields the scores of a split; notes at the end if none depends on configurations.

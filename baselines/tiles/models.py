@@ -158,6 +158,7 @@ class _KernelBatch:
 
     def means(self) -> List[implicit.Multiplier]:
         """Makes the matrices that average over consumers, and over operands."""
+        # Rows of A are operands, columns their consumers.
         a = self.adjacency
         return [a.normalize_left(), a.transpose().normalize_left()]
 
@@ -244,9 +245,10 @@ class _Published(_Model):
         if not mlp.built:
             mlp.build(tf.TensorShape([None, sum(map(_width, parts))]))
         first, *rest = mlp.layers
+        # A product with a concatenation is the sum of the products with its parts.
         kernel = _split_kernel(first, [_width(part) for part in parts])
         products = [tf.matmul(part, w) for part, w in zip(parts, kernel)]
-        of_config = products.pop(1)
+        of_config = products.pop(1)  # [b * c, h]
         if self.joins_early:
             of_config = kernels.on_nodes(of_config)
         of_all = tf.nn.bias_add(tf.add_n(products), first.bias)
@@ -364,7 +366,7 @@ class _SAGE(_Published):
         of_node = tf.matmul(both_ways @ x, w_neighbours) + tf.nn.bias_add(
             tf.matmul(x, w_self), dense.bias
         )
-        degree = both_ways @ tf.ones_like(features[:, :1])
+        degree = both_ways @ tf.ones_like(features[:, :1])  # [n, 1]
         # [n, 2b] @ [2b, c h] = degree * (q y_q) + q x_q on every node.
         spread = tf.concat([degree * kernels.member, kernels.member], -1)
         of_config = tf.concat(
@@ -464,6 +466,7 @@ class _ResGCN(_Published):
         """Makes a multiplier for every MLP of a layer; None is the identity."""
         adjacency = kernels.adjacency.add_eye()
         row_sums = adjacency @ tf.ones_like(kernels.ops[:, :1])
+        # Every sum is at least 1, the node itself.
         scale = implicit.DiagMatrix(1.0 / row_sums[:, 0])
         m = implicit.Product(scale, adjacency)
         if self._directed:
@@ -531,6 +534,7 @@ class _LayerNorm(tf.keras.layers.Layer):
     def call(self, x: tf.Tensor):
         x -= tf.reduce_mean(x, -1, keepdims=True)
         variance = tf.reduce_mean(tf.square(x), -1, keepdims=True)
+        # 1e-5 keeps a row of equal values finite.
         return x * (tf.math.rsqrt(variance + 1e-5) * self.gain) + self.bias
 
 
@@ -569,6 +573,7 @@ class _Chebyshev(_Messages):
         matrix = kernels.symmetric()
         before, last = None, x
         for dense in self._filters:
+            # `matrix` is -L.
             product = -kernels.times(matrix, last)
             before, last = last, (product if before is None else 2.0 * product - before)
             y += dense(last)
@@ -601,10 +606,12 @@ class _Attention(tf.keras.layers.Layer):
         values = self._values(x)
         to, of = (by_node(end(values), self._heads) for end in self._ends)
         logits = tf.nn.leaky_relu(tf.gather(to, receiver) + tf.gather(of, sender), 0.2)
+        # Taken off, so that no exponential overflows: [n, columns, heads].
         highest = tf.math.unsorted_segment_max(logits, receiver, n)
         shares = tf.exp(logits - tf.gather(tf.stop_gradient(highest), receiver))
         shares /= tf.gather(tf.math.unsorted_segment_sum(shares, receiver, n), receiver)
         width = _width(values) // self._heads
+        # [e, columns, heads, width].
         messages = tf.gather(by_node(values, self._heads, width), sender)
         y = tf.math.unsorted_segment_sum(
             messages * shares[..., tf.newaxis], receiver, n
@@ -682,16 +689,16 @@ class _NodesFirst(_Model):
         pairs = kernels.paired()
         x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
         x = self._encode(self._node_layers, x, kernels, training)
-        x = self._join(pairs, x)
+        x = self._join(pairs, x)  # [n * c, h]
         x = self._encode(self._pair_layers, x, pairs, training)
         return kernels.scores(self._head(pairs.pool(x, self._reduction)))
 
     def _join(self, pairs: _KernelBatch, nodes: tf.Tensor) -> tf.Tensor:
         """Joins every node, [n, h], with every configuration: [n * c, h]."""
         configs = _log_features(pairs.configs, self._log_scales)
-        of_config = pairs.on_nodes(self._of_config(configs))
-        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
-        gates = tf.expand_dims(self._node_gate(nodes), 1)
+        of_config = pairs.on_nodes(self._of_config(configs))  # [n * c, h]
+        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)  # [n, c, h]
+        gates = tf.expand_dims(self._node_gate(nodes), 1)  # [n, 1, h]
         x += pairs.each_config(pairs.on_nodes(self._config_gate(configs))) * gates
         return tf.reshape(self._activation(x), [-1, self._width])
 
@@ -726,6 +733,7 @@ class _NodesFirst(_Model):
         """
         if not (training and self._dropout):
             return x
+        # A seed is two integers: the bits of the sum, and 0.
         seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
         return tf.nn.experimental.stateless_dropout(x, self._dropout, seed)
 

@@ -74,7 +74,7 @@ class Unfinished:
         if config.resume and kept is None:
             self._finished = self._find_longest_run()
         if self._finished is not None and _wants_more(self._finished, config):
-            kept = read_state(run_files.state_path(self._finished.model_dir))
+            kept = read_state(run_files.make_state_path(self._finished.model_dir))
         self._resumes = kept is not None
         if kept is not None:
             arrays, described = kept
@@ -139,10 +139,9 @@ class Unfinished:
         self, arrays: Mapping[str, np.ndarray], stored: Sequence[Sequence[str]]
     ) -> None:
         """Raises ValueError if a file of the user, (flag, path), has changed."""
-        now = {(file.flag, file.path): file.content for file in self.code}
         for number, (flag, path) in enumerate(stored):
             content = arrays[f'code_{number:04d}'].tobytes()
-            if now.get((flag, path)) != content:
+            if code_files.CodeFile(flag, path, content) not in self.code:
                 # The content that the training began with, for the user to go back to.
                 copy = f'unfinished_{self.key}_{os.path.basename(path)}'
                 copy = os.path.join(self._folder, copy)
@@ -224,7 +223,7 @@ class Unfinished:
     def move_state(self, run: run_files.RunFile) -> None:
         """Moves the state, if there is one, into its saved run, which can train on."""
         with contextlib.suppress(FileNotFoundError):
-            os.replace(self._path, run_files.state_path(run.model_dir))
+            os.replace(self._path, run_files.make_state_path(run.model_dir))
 
     def find_state(self) -> progress.State:
         """Returns a new state, or that of the interrupted run.

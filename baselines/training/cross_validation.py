@@ -152,6 +152,7 @@ def _cross_validate(
     name = hashlib.sha256(' '.join(run.hash for run in runs).encode()).hexdigest()[:32]
     path = os.path.join(files.expand(config.out_dir), f'folds_{name}')
     _write_scores(f'{path}.npz', pooled)
+    # Of each test graph the scores by all folds.
     averaged = map(ensembles.average, zip(*(fold.test_scores for fold in scored)))
     ids, collection = scored[0].test_ids, config.collection
     rows = submission.make_rows(collection.name, ids, averaged)

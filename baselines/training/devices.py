@@ -101,12 +101,17 @@ class Devices:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, of_replicas, axis=None)
 
     @contextlib.contextmanager
-    def watch_workers(self) -> Iterator[None]:
-        """Turns TensorFlow's error for a lost worker into a ValueError of one line."""
+    def wait_for_workers(self) -> Iterator[None]:
+        """Waits at the end of the block for the processes of the training.
+
+        Turns TensorFlow's error for a lost worker into a ValueError of one line.
+        """
         errors = tf.errors
         lost = errors.UnavailableError, errors.AbortedError, errors.CancelledError
         try:
             yield
+            # A worker that has ended would stop the chief.
+            self.broadcast_values([0.0])
         except lost as error:
             raise ValueError(
                 '--strategy=workers: a worker has ended; start all again with --resume'

@@ -70,7 +70,7 @@ def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.Jso
     test = stores['test']
     members = _score_split(data, scorer, 'test', 'ranking test')
     means = map(scorer.mean, members)
-    scored = list(scorer_lib.noting_ties(settings.model, test, means))
+    scored = list(scorer_lib.note_ties(settings.model, test, means))
     if settings.test_mode == 'metrics':
         results = report.join_results(test, scored)
         errors['test'] = _measure_collections(collection, test, results)

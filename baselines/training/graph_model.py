@@ -7,13 +7,12 @@ state = trainer.fit(data)
 A training imports this module, and TensorFlow with it, only if it has a graph model.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-import contextlib
 import functools
 
 import tensorflow as tf
 
 from baselines import config as config_lib
+from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import weights
@@ -38,7 +37,7 @@ class GraphModel:
         is_own: whether the class may be the user's, and is tried first.
 
     Attributes:
-        is_chief: True where this process validates and writes files.
+        devices: the devices that train it.
 
     Raises:
         ValueError: there is no such loss or device, or the user's model or loss
@@ -49,16 +48,15 @@ class GraphModel:
         self,
         config: config_lib.AnyConfig,
         model_class: type,
-        own_losses: Mapping[str, Callable[..., tf.Tensor]],
+        own_losses: registry.OwnLosses,
         is_own: bool,
     ):
         self._task = lookup.TASKS[config.collection.task]
         self._class = model_class
         self._loss = make_loss(config, own_losses)
         # Before TensorFlow computes anything.
-        self._devices = devices_lib.open_devices(config.strategy)
-        self.is_chief = self._devices.is_chief
-        if self.is_chief:
+        self.devices = devices_lib.open_devices(config.strategy)
+        if self.devices.is_chief:
             print(devices_lib.describe_machine())
         check_own_losses(self._loss)
         if is_own:
@@ -75,7 +73,7 @@ class GraphModel:
                 f'fewer than --batch={config.batch}; '
                 f'training on batches of {data.batch}'
             )
-        self._devices.divide_batch(data.batch)  # refuses a size that cannot be divided
+        self.devices.divide_batch(data.batch)  # refuses a size that cannot be divided
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
         arguments = kwargs, config.configs, data.num_ops, data.normalizer
         make = functools.partial(
@@ -86,8 +84,8 @@ class GraphModel:
             weights.read_weights(data.start, model)
         elif data.has_prior:
             begin_at_zero(model)
-        if self._devices.is_distributed:
-            with self._devices.strategy.scope():
+        if self.devices.is_distributed:
+            with self.devices.strategy.scope():
                 replica = make()
                 # Before averages of the weights begin.
                 replica.set_weights(model.get_weights())
@@ -95,20 +93,12 @@ class GraphModel:
         scorer = self._task.scorer(model, budget, False)
         is_known = data.start is not None or data.has_prior
         return loop.Trainer(
-            model, self._loss, config, scorer, self._devices, replica, is_known
+            model, self._loss, config, scorer, self.devices, replica, is_known
         )
-
-    @contextlib.contextmanager
-    def wait_for_processes(self) -> Iterator[None]:
-        """Waits at the end of the block for the processes of the training."""
-        with self._devices.watch_workers():
-            yield
-            # A worker that has ended would stop the chief.
-            self._devices.broadcast_values([0.0])
 
 
 def make_loss(
-    config: config_lib.AnyConfig, own_losses: Mapping[str, Callable[..., tf.Tensor]]
+    config: config_lib.AnyConfig, own_losses: registry.OwnLosses
 ) -> losses.CombinedLoss:
     """Makes the loss of --losses.
 
@@ -139,7 +129,7 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     Raises:
         ValueError: there is no such matrix.
     """
-    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
+    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]  # [h, 1]
     if not readouts:
         raise ValueError(
             f'--estimate: {type(model).__name__} must have a matrix of one column, '

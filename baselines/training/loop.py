@@ -87,35 +87,30 @@ class Validator:
         return float(self._loss(labels.astype(np.float32), scores))
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Trainer:
     """Fits a graph model by gradient descent.
 
-    Args:
+    Attributes:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        devices: the replicas' devices; None: one replica in this process.
+        scorer: scores graphs with `model`.
+        devices: the replicas' devices; by default one replica in this process.
         replica: with several devices, a copy of the model that was made in their
             scope; it is trained, and `model` gets its weights.
         validate_first: True to validate the initial weights, too, which come from
             a run or a formula, and to keep them if no epoch is better.
     """
 
-    def __init__(
-        self,
-        model: tf.keras.Model,
-        loss: tf.keras.losses.Loss,
-        settings: config.AnyConfig,
-        scorer: protocol.Scorer,
-        devices: devices_lib.Devices | None = None,
-        replica: tf.keras.Model | None = None,
-        validate_first: bool = False,
-    ):
-        self.model, self.scorer = model, scorer
-        self._loss = loss
-        self._settings = settings
-        self._devices = devices or devices_lib.Devices()
-        self._replica = replica
-        self._validate_first = validate_first
+    model: tf.keras.Model
+    loss: tf.keras.losses.Loss
+    settings: config.AnyConfig
+    scorer: protocol.Scorer
+    devices: devices_lib.Devices = dataclasses.field(
+        default_factory=devices_lib.Devices
+    )
+    replica: tf.keras.Model | None = None
+    validate_first: bool = False
 
     def fit(
         self,
@@ -136,9 +131,9 @@ class Trainer:
             ValueError: the loss or a score is not finite.
             MisfitError: the state belongs to another model.
         """
-        settings, state = self._settings, state or progress.State()
+        settings, state = self.settings, state or progress.State()
         steps, validator = self.compile_steps(data), self.make_validator(data)
-        write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
+        write = tqdm.tqdm.write if self.devices.is_chief else lambda line: None
         # Steps -> epochs, rounded up: few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
         patience = max(settings.early_stop, epochs_of_steps)
@@ -148,7 +143,7 @@ class Trainer:
                 steps.restore_state(state.variables)
             except ValueError as error:
                 raise progress.MisfitError(str(error)) from None
-        if self._validate_first and not done:
+        if self.validate_first and not done:
             score = self._validate(validator).score
             if score is not None:
                 state.best_score, state.best_weights = score, steps.model.get_weights()
@@ -186,45 +181,45 @@ class Trainer:
 
     def compile_steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""
-        if self._replica is not None:
+        if self.replica is not None:
             # The model itself is not trained, and Keras cannot save it before a call.
             tf.function(
                 lambda packed: self.model(data.unpack(packed, 0, data.batch)[0]),
                 input_signature=[data.make_signature()],
             ).get_concrete_function()
-        share = self._devices.divide_batch(data.batch)
+        share = self.devices.divide_batch(data.batch)
         return steps_lib.Steps(
-            self._replica or self.model,
-            self._loss,
-            self._settings,
+            self.replica or self.model,
+            self.loss,
+            self.settings,
             lambda packed, step: data.unpack(packed, step, share),
             data.make_signature(),
-            self._settings.epochs * data.steps_per_epoch,
-            self._devices,
+            self.settings.epochs * data.steps_per_epoch,
+            self.devices,
         )
 
     def make_validator(self, data: task_data.TaskData) -> Validator:
         """Prepares to measure the model after each epoch."""
-        return Validator(data, self._loss, self.scorer)
+        return Validator(data, self.loss, self.scorer)
 
     def _validate(self, validator: Validator) -> progress.Validation:
         """Measures the current model, in the chief for all processes."""
         measured = _UNMEASURED
-        if self._devices.is_chief:
+        if self.devices.is_chief:
             self._take_weights()
             measured = validator.measure()
-        if not self._devices.is_distributed:
+        if not self.devices.is_distributed:
             return measured
         # A tensor holds no None, so NaN travels in its place.
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
-        agreed = self._devices.broadcast_values(values)
+        agreed = self.devices.broadcast_values(values)
         defined = (None if math.isnan(x) else float(x) for x in agreed)
         return progress.Validation(*defined)
 
     def _take_weights(self) -> None:
         """Copies the weights learned by the replicas to the model that scores."""
-        if self._replica is not None:
-            self.model.set_weights(self._replica.get_weights())
+        if self.replica is not None:
+            self.model.set_weights(self.replica.get_weights())
 
     def _train_epoch(
         self, steps: steps_lib.Steps, data: task_data.TaskData, epoch: int
@@ -233,11 +228,11 @@ class Trainer:
         added, done = np.zeros(3), 0  # loss, pairs in the right order, pairs
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
-        title = f'epoch {epoch + 1}/{self._settings.epochs}'
+        title = f'epoch {epoch + 1}/{self.settings.epochs}'
         with phases.Phase(title, data.steps_per_epoch, 'step', delay=_LONG) as phase:
             for drawn in data.draw_steps(epoch):
                 count = len(drawn[0])
-                packed = data.pack(*self._devices.take_share(*drawn))
+                packed = data.pack(*self.devices.take_share(*drawn))
                 try:
                     added += steps.run_chunk(packed, count)
                 except steps_lib.LossError:
@@ -254,6 +249,6 @@ class Trainer:
                 done += count
                 opa = correct / total if total else None
                 means = map(progress.show_value, (loss / done, opa))
-                phase.remark('loss {}, OPA {}'.format(*means))
+                phase.set_remark('loss {}, OPA {}'.format(*means))
                 phase.update(count)
         return loss / done, opa

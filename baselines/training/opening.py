@@ -68,7 +68,7 @@ def _open_collection(
     # A folder of `collect` may be too small to have validation and test splits.
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
-        present = hardware.splits_at(files.expand(settings.data_root), collection)
+        present = hardware.list_splits(files.expand(settings.data_root), collection)
     open_split = lookup.TASKS[collection.task].store_class.open_collection
     stores = {split: open_split(collection, settings, split) for split in present}
     if len(stores) == 1:

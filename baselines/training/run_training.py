@@ -3,7 +3,6 @@
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
-from collections.abc import Callable, Mapping
 import contextlib
 import datetime
 import itertools
@@ -32,8 +31,6 @@ from baselines.training import tree_model
 from baselines.trees import growing
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from baselines.training import graph_model as graph_model_lib
     from baselines.training import loop
 
@@ -54,7 +51,7 @@ def train(
     config: config_lib.AnyConfig,
     *,
     models: registry.Own | None = None,
-    own_losses: Mapping[str, Callable[..., 'tf.Tensor']] = types.MappingProxyType({}),
+    own_losses: registry.OwnLosses = types.MappingProxyType({}),
     command: str = '',
     after_epoch: progress.AfterEpoch | None = None,
 ) -> str:
@@ -107,7 +104,7 @@ def train(
 def _prepare_training(
     config: config_lib.AnyConfig,
     models: registry.Own,
-    own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
+    own_losses: registry.OwnLosses,
     command: str,
 ) -> _Training:
     """Checks the settings, opens the data and makes the graph model; see `train`."""
@@ -133,8 +130,8 @@ def _prepare_training(
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []
     if graph_model is not None:
-        trainer, is_chief = graph_model.make_trainer(data), graph_model.is_chief
-        together = graph_model.wait_for_processes()
+        trainer, devices = graph_model.make_trainer(data), graph_model.devices
+        is_chief, together = devices.is_chief, devices.wait_for_workers()
         parts.append(text.count(trainer.count_weights(), 'weight'))
     if trees is not None:
         parts.append(f'at most {text.count(trees.trees, "tree")}')
@@ -159,15 +156,13 @@ def _check_settings(config: config_lib.AnyConfig) -> None:
     if config.fold and folds.parse_fold(config.fold):
         number = len(config.collection.parts)
         if number > 1:  # one program may be in several of them
-            raise ValueError(f'--fold needs one collection, and here are {number}')
+            raise ValueError(f'--fold: data must be of one collection, not {number}')
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
 def _make_graph_model(
-    config: config_lib.AnyConfig,
-    models: registry.Own,
-    own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
+    config: config_lib.AnyConfig, models: registry.Own, own_losses: registry.OwnLosses
 ) -> Optional['graph_model_lib.GraphModel']:
     """Prepares the graph model of a training; None where trees are grown alone."""
     is_alone, defaults = config.model == registry.TREES, type(config)
@@ -240,13 +235,13 @@ def _save_run(
         **content,
         'most_multiply_adds': scorer.most_multiply_adds,
         'seed': settings.seed,
-        'versions': extensions.versions(),
+        'versions': extensions.list_versions(),
         'training_key': checkpoint.key,
         'started': checkpoint.started,
         # Not in seconds: `latest` tells runs of one second apart.
         'finished': now.isoformat(timespec='milliseconds'),
         'seconds': round(checkpoint.seconds, 1),
-        'code': code_files.described(checkpoint.code),
+        'code': code_files.describe_code(checkpoint.code),
     }
     run = saved.save_run(
         settings.out_dir,

@@ -315,12 +315,8 @@ class LayoutData(TaskData):
         settings: config_lib.LayoutConfig,
         stores: Mapping[str, layout_store.LayoutStore],
     ):
-        most = settings.max_configs
         self._sampler = layout_sampling.ConfigSampler(
-            stores['train'],
-            settings.sampling,
-            max_configs=most if most > 0 else None,
-            seed=settings.seed,
+            stores['train'], settings.sampling, settings.max_configs, settings.seed
         )
         self.has_prior = settings.estimate
         super().__init__(settings, stores)
@@ -370,7 +366,7 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
     """
     stores = opening.open_splits(settings)
     shipped_task = settings.collection.task if settings.sample_data else ''
-    measured_on = hardware.measured_on(settings.data_root, shipped_task)
+    measured_on = hardware.read_measured_on(settings.data_root, shipped_task)
     data = make_data(fit_recipe(settings, stores['train']), stores)
     data.measured_on = measured_on
     return data

@@ -1,7 +1,7 @@
 """Grows the trees of a training: alone, or next to a graph model.
 
-options = options_of(settings)
-trees, curve = grow(data, options)
+options = choose_options(settings)
+trees, fields = grow_trees(data, options)
 """
 
 import time
@@ -47,6 +47,7 @@ def grow_trees(
     settings, task, started = data.settings, data.task, time.monotonic()
     train, valid = data.stores['train'], data.stores['valid']
     starting.return_memory()  # the table is often the largest array of a training
+    # A stream of its own, unlike that of any epoch.
     rng = np.random.default_rng([settings.seed, 2**31])
     table, chosen = task.table(train, None, data.graphs['train']), data.rankable
     most = min(options.rows, _CELLS // len(table.names))

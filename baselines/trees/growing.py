@@ -119,12 +119,12 @@ def draw_rows(
     if task.prior:
         ends = np.cumsum(shares)[:-1]
         parts = np.split(columns[:, table.names.index(task.prior)], ends)
-        prior = np.concatenate([ensembles.normal_scores(part) for part in parts])
+        prior = np.concatenate([ensembles.get_normal_scores(part) for part in parts])
     trees_lib.round_columns(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
     for graph, drawn in zip(graphs, configs, strict=True):
         labels = store.labels(graph)[drawn]
-        targets.append(ensembles.normal_scores(labels))
+        targets.append(ensembles.get_normal_scores(labels))
         if task.judged_by == 'opa':
             logs = np.log(labels)
             targets[-1] += logs - logs.mean()

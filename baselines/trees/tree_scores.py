@@ -36,7 +36,7 @@ def scores(
         parts = np.split(np.concatenate(predicted), ends)
         if trees.prior:
             for part, column in zip(parts, np.split(np.concatenate(of_prior), ends)):
-                part += trees.prior.weight * ensembles.normal_scores(column)
+                part += trees.prior.weight * ensembles.get_normal_scores(column)
         yield from (part.astype(np.float32) for part in parts)
 
 

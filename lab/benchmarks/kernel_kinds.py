@@ -119,7 +119,7 @@ def rows_of(
 
 def is_early(graph: judging.Graph) -> bool:
     """Returns whether XLA's earlier runtime, without thunks, measured a kernel."""
-    release = hardware.release_number(graph.jaxlib)
+    release = hardware.parse_release(graph.jaxlib)
     return release < release_columns.FIRST_WITH_THUNKS
 
 

@@ -133,7 +133,7 @@ def times_of(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
     """Returns release -> kernel -> its measurement, the earlier release first."""
     paths = folder.glob('*.json')
     runs = {path.stem: json.loads(path.read_text()) for path in paths}
-    return dict(sorted(runs.items(), key=lambda run: hardware.release_number(run[0])))
+    return dict(sorted(runs.items(), key=lambda run: hardware.parse_release(run[0])))
 
 
 def table(args: argparse.Namespace) -> None:

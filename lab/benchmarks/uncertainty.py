@@ -68,7 +68,7 @@ def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[tuple[bool, list[f
         scores = ensembles.average(members, by='standard')
         figures = judging.tile_figures(graph, scores)
         error1, error5, opa, _, first_ten, _, _, best, _ = figures
-        marked = ensembles.agreement(members) < choices.LEAST_AGREEMENT
+        marked = ensembles.compute_agreement(members) < choices.LEAST_AGREEMENT
         yield marked, [error1, error5, opa, first_ten, best]
 
 

@@ -132,8 +132,8 @@ def record_of(place: pathlib.Path, release: str) -> raw.Record:
     """Returns the record of a kernel as if a release had measured it."""
     tuning = protos.ModuleTuningData.FromString((place / _TUNING).read_bytes())
     nodes = graph.extract_graph(tuning.module, extra=True)
-    configs = raw.configs_of(reading.TILE, tuning, nodes, measured=False)
-    number = hardware.release_number(release)
+    configs = raw.extract_configs(reading.TILE, tuning, nodes, measured=False)
+    number = hardware.parse_release(release)
     return raw.record_of(place.name, nodes, configs, xla_release=number)
 
 
@@ -199,7 +199,7 @@ def _cut(folder: pathlib.Path, core: int) -> int:
 def table(folder: pathlib.Path) -> None:
     """Prints how the releases' times differ, and how well their kernels are ranked."""
     runs = [json.loads(p.read_text()) for p in sorted((folder / 'releases').iterdir())]
-    runs.sort(key=lambda run: hardware.release_number(run['jaxlib']))
+    runs.sort(key=lambda run: hardware.parse_release(run['jaxlib']))
     _print_times(folder, runs)
     print()
     _print_agreement(folder, runs)

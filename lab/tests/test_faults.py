@@ -23,7 +23,7 @@ def _read_tiles(path):
 
 
 def _read_sidecar(path):
-    hardware.measured_on(os.path.dirname(path))
+    hardware.read_measured_on(os.path.dirname(path))
     collection_folder.read_sidecar(os.path.dirname(path))
 
 

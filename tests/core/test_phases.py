@@ -22,7 +22,7 @@ def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
         with phases.Phase('measuring', 2000, 'kernel', done=2) as phase:
             for seconds in (29, 1, 29, 31):
                 clock[0] += seconds
-                phase.remark(f'{phase.done} before')
+                phase.set_remark(f'{phase.done} before')
                 phase.update()
     assert capsys.readouterr() == (
         '',

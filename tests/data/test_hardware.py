@@ -24,33 +24,37 @@ def sidecar(cpu, platform='cpu'):
 )
 def test_the_processor_of_a_folder(content, name, tmp_path):
     (tmp_path / 'measured.json').write_text(json.dumps(content))
-    assert hardware.measured_on(str(tmp_path)) == name
+    assert hardware.read_measured_on(str(tmp_path)) == name
 
 
 @pytest.mark.parametrize('flags', [{}, {'source': 'xla', 'search': 'random'}])
 def test_splits_of_a_collection(flags, tmp_path):
     collection = collections.select_collection(flags)
     splits = tmp_path / collection.subfolder
-    found = lambda: hardware.splits_at(str(tmp_path), collection)
+    found = lambda: hardware.list_splits(str(tmp_path), collection)
     assert found() == collections.SPLITS  # to be refused by name
     (splits / 'train').mkdir(parents=True)
     assert found() == collections.SPLITS  # incomplete: nobody measured it
     (tmp_path / 'measured.json').touch()
     assert found() == ('train',)
-    assert hardware.splits_at(str(splits), collection) == ('train',)
+    assert hardware.list_splits(str(splits), collection) == ('train',)
     (splits / 'valid').mkdir()
     assert found() == collections.SPLITS
 
 
 def test_the_shipped_data_say(tmp_path):
-    assert hardware.measured_on(str(tmp_path)) == ''
-    assert hardware.measured_on('', 'tile') == hardware.measured_on('', 'layout') != ''
+    assert hardware.read_measured_on(str(tmp_path)) == ''
+    assert (
+        hardware.read_measured_on('', 'tile')
+        == hardware.read_measured_on('', 'layout')
+        != ''
+    )
 
 
 def test_a_model_of_another_processor_or_release(monkeypatch):
-    monkeypatch.setattr(hardware, 'processor', lambda: 'This CPU')
-    monkeypatch.setattr(hardware, 'installed_release', lambda: 12000)
-    other = hardware.difference
+    monkeypatch.setattr(hardware, 'find_processor', lambda: 'This CPU')
+    monkeypatch.setattr(hardware, 'find_release', lambda: 12000)
+    other = hardware.describe_difference
     assert other('m', {}) == other('m', {'measured_on': 'gpu'}) == ''
     assert other('m', {'measured_on': 'This CPU', 'xla_releases': [4030, 12000]}) == ''
     for info, words in (
@@ -71,4 +75,4 @@ def test_a_model_of_another_processor_or_release(monkeypatch):
     ],
 )
 def test_releases_have_numbers(version, number):
-    assert hardware.release_number(version) == number
+    assert hardware.parse_release(version) == number

@@ -34,12 +34,12 @@ def test_everything_follows_the_scores_and_ties_stay_in_order():
 
 def test_figures():
     # First choice 20, default 25, fastest 10; at random 55/3 on average.
-    found = choices.figures(_ranked([3, 1, 2], [25, 20, 10]))
+    found = choices.measure_choices(_ranked([3, 1, 2], [25, 20, 10]))
     assert found['slowdown'] == {1: 2.0, 5: 1.0, 10: 1.0}
     assert found['random'] == {1: pytest.approx(55 / 3 / 10), 5: 1, 10: 1}
     assert (found['default'], found['against_default']) == (2.5, 0.8)
     # The two first choices take 20 and 10, the default 10.
-    found = choices.figures(_ranked([2, 1, 1], [30, 20, 10], default=2))
+    found = choices.measure_choices(_ranked([2, 1, 1], [30, 20, 10], default=2))
     assert found['slowdown'][1] == 1.5 and found['against_default'] == 1.5
 
 
@@ -48,7 +48,7 @@ def test_the_table_says_where_figures_are_means_over_orders():
 
     def lines(scores, runtimes, **changes):
         ranked = _ranked(scores, runtimes, **changes)
-        return choices.module_table(ranked, 10).split('\n')
+        return choices.format_module(ranked, 10).split('\n')
 
     assert lines([1], [10], nodes=1)[0] == 'm  1 node, 1 configuration'
     assert lines([2, 1, 1], [30, 20, 10])[-1].startswith(tied)
@@ -59,12 +59,15 @@ def test_the_table_says_where_figures_are_means_over_orders():
 def test_figures_are_over_what_was_measured():
     # The first choice was not measured; 30 is the first that was.
     ranked = _ranked([1, 2, 3, 4], [0, 30, 10, 0], default=0)
-    found = choices.figures(ranked)
+    found = choices.measure_choices(ranked)
     assert found['slowdown'][1] == 3.0
     assert found['default'] is None and found['against_default'] is None
     assert ranked.fastest == 10
-    assert choices.figures(_ranked([1, 2], [0, 5])) is None
-    assert choices.figures(_ranked([1, 2], [5, 6], default=None))['default'] is None
+    assert choices.measure_choices(_ranked([1, 2], [0, 5])) is None
+    assert (
+        choices.measure_choices(_ranked([1, 2], [5, 6], default=None))['default']
+        is None
+    )
     assert _ranked([1, 2], [0, 0]).fastest is None
 
 

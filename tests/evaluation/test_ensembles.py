@@ -88,12 +88,12 @@ def test_ranks():
 
 def test_agreement():
     # Of six pairs, the second orders 0 and 1 as well as 2 and 3 the other way.
-    assert ensembles.agreement([[1, 2, 3, 4], [2, 1, 4, 3]]) == 4 / 6
+    assert ensembles.compute_agreement([[1, 2, 3, 4], [2, 1, 4, 3]]) == 4 / 6
     # The second has no order of 0 and 1; the first agrees on one of the two others.
-    assert ensembles.agreement([[1, 3, 2], [0, 0, 5]]) == 1 / 2
-    assert ensembles.agreement([[1, 2], [7, 7]]) == 1 / 2
+    assert ensembles.compute_agreement([[1, 3, 2], [0, 0, 5]]) == 1 / 2
+    assert ensembles.compute_agreement([[1, 2], [7, 7]]) == 1 / 2
     # The mean of 1, 0 and 0.
-    assert ensembles.agreement([[1, 2], [3, 4], [2, 1]]) == 1 / 3
+    assert ensembles.compute_agreement([[1, 2], [3, 4], [2, 1]]) == 1 / 3
 
 
 def test_average():

@@ -65,7 +65,7 @@ def _read_modules(path: str) -> None:
     file = reading.read_tuning(path)
     for tuning in file.modules:
         nodes = graph.extract_graph(tuning.module, extra=True)
-        raw.configs_of(file.kind, tuning, nodes)
+        raw.extract_configs(file.kind, tuning, nodes)
 
 
 def _read_unfinished(path: str) -> Any:
@@ -118,12 +118,12 @@ FORMATS = {
     'layout.pb': Format(_read_modules, hlo_modules.good_layout().SerializeToString()),
     'module.pb': Format(contents.read_contents, _MODULE.module.SerializeToString()),
     'measured.json': Format(
-        lambda path: hardware.measured_on(os.path.dirname(path)),
+        lambda path: hardware.read_measured_on(os.path.dirname(path)),
         b'{"machine": {"cpu": "x"}, "sources": [{"platform": "gpu"}]}',
         'json',
     ),
     'candidates.json': Format(
-        lambda path: candidates.tuning_data(
+        lambda path: candidates.make_tuning_data(
             _MODULE, candidates.read(path), reading.TILE
         ),
         b'[{"kernel_bounds": [1, 8]}, {"kernel_bounds": [1, 2]}]',

@@ -41,7 +41,7 @@ def read_curve(model_dir):
 def write_info(model_dir, info):
     """Replaces the run file's object, and its digest of the settings, if any."""
     if 'digest' in info:
-        info = run_files.signed(info, info['digest']['weights'])
+        info = run_files.add_digests(info, info['digest']['weights'])
     path = run_files.run_file(str(model_dir))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
 

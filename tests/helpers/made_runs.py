@@ -36,7 +36,7 @@ def kernel_records(modules, pad):
     """Makes records of modules, with all candidates."""
     return [
         raw_lib.record_of(
-            raw_lib.graph_id(m),
+            raw_lib.name_graph(m),
             graph.extract_graph(m.module, pad),
             tile_configs.extract_configs(m, pad, measured=False),
         )
@@ -71,7 +71,7 @@ def _write_run(folder, model, info):
     with gzip.open(run_files.run_file(model_dir), 'wt') as stream:
         values = [variable.numpy() for variable in model.variables]
         digest = run_files.hash_weights(values)
-        json.dump(run_files.signed(info, digest), stream)
+        json.dump(run_files.add_digests(info, digest), stream)
     return model_dir
 
 

@@ -16,7 +16,7 @@ def test_tiles_come_back_as_they_went_in():
         {'output_bounds': [8, 128], 'kernel_bounds': [256], 'rank': 3},
         {'input_bounds': [4], 'is_default': True},
     ]
-    tuning = candidates.tuning_data(hlo_modules.tuning(runs=[]), given, 'tile')
+    tuning = candidates.make_tuning_data(hlo_modules.tuning(runs=[]), given, 'tile')
     assert tuning.fingerprint == 0xAB and tuning.module.name == 'fusion.1'
     assert [run.is_default for run in tuning.runs] == [False, True]
     assert tile_configs.tile_json(tuning.runs[0]) == {
@@ -31,9 +31,9 @@ def test_layouts_come_back_as_they_went_in():
         {'layouts': {'2': {'output': [1, 0]}, '0': {'output': [0], 'input': []}}},
         {'layouts': {'0': {}, '2': {'output': [0, 1]}}},
     ]
-    tuning = candidates.tuning_data(hlo_modules.tuning(), given, 'layout')
+    tuning = candidates.make_tuning_data(hlo_modules.tuning(), given, 'layout')
     assert list(tuning.config_index_to_node) == [0, 2]
-    assert [layout_configs.layout_json(run, [0, 2]) for run in tuning.runs] == given
+    assert [layout_configs.describe_layout(run, [0, 2]) for run in tuning.runs] == given
     configs = layout_configs.extract_configs(tuning, 3, False)
     assert configs.node_config_feat.shape == (2, 2, 18)
 
@@ -57,7 +57,7 @@ def test_a_wrong_candidate_is_named(kind, candidate, word):
 
 
 def _refused(tuning, given, kind, *words):
-    make = lambda: candidates.tuning_data(tuning, given, kind)
+    make = lambda: candidates.make_tuning_data(tuning, given, kind)
     refusals.assert_refused(make, '--candidates: ', *words)
 
 
@@ -75,7 +75,7 @@ def test_candidates_have_the_bounds_of_the_module_s_runs():
     runs = [hlo_modules.tile_run(1, output_bounds=[8, 128])] * 2
     tuning = hlo_modules.tuning(runs=runs)
     good = {'output_bounds': [16, 128]}
-    assert len(candidates.tuning_data(tuning, [good, good], 'tile').runs) == 2
+    assert len(candidates.make_tuning_data(tuning, [good, good], 'tile').runs) == 2
     for bad, *words in (
         ({'output_bounds': [16]}, 'output_bounds has 1 bound', '2'),
         ({**good, 'kernel_bounds': [4]}, 'kernel_bounds has 1 bound', '0'),

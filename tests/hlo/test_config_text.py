@@ -21,7 +21,7 @@ def test_tiles():
 
 def _layout_text(run, *default):
     return layout_configs.format_layout(
-        layout_configs.layout_json(run, [3, 5, 8], *default)
+        layout_configs.describe_layout(run, [3, 5, 8], *default)
     )
 
 
@@ -45,6 +45,6 @@ def test_rows_of_features_say_the_same(pad):
     )
     rows = np.full((1, 18), -1.0)
     rows[0, :2], rows[0, 6] = [1, 0], 0
-    assert layout_configs.layout_row_json(rows, [7]) == {
+    assert layout_configs.describe_layout_row(rows, [7]) == {
         'layouts': {'7': {'output': [1, 0], 'input': [0], 'kernel': []}}
     }

@@ -75,7 +75,7 @@ def test_padding_fills_absent_bounds_but_not_sum_and_product():
 )
 def test_modules_that_are_passed_over(runs, reason):
     tuning = _NO_MODULE if runs is None else hlo_modules.tuning(runs=runs)
-    assert reason in tile_configs.why_unusable(tuning)
+    assert reason in tile_configs.explain_unusable(tuning)
     with pytest.raises(ValueError, match=reason):
         tile_configs.extract_configs(tuning)
 
@@ -119,7 +119,7 @@ def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, norm
 
 
 def test_modules_with_nothing_to_rank():
-    assert tile_configs.why_unusable(_NO_MODULE, measured=False)
+    assert tile_configs.explain_unusable(_NO_MODULE, measured=False)
     for errors, number in ((False, True), 'one run'), ((True, True), 'no run'):
         tuning = hlo_modules.tuning(runs=[tile_run(error=error) for error in errors])
-        assert number in tile_configs.why_unusable(tuning, measured=False)
+        assert number in tile_configs.explain_unusable(tuning, measured=False)

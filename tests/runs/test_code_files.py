@@ -26,7 +26,7 @@ def _saved(tmp_path):
     code_files.save(code, str(model_dir))
     info = {
         'args': {'model': 'M', 'models_file': str(paths[0])},
-        'code': code_files.described(code),
+        'code': code_files.describe_code(code),
     }
     run = run_files.RunFile(str(model_dir), json.loads(json.dumps(info)))
     return run, str(paths[0])
@@ -84,7 +84,7 @@ def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
     assert code_files.read('', 'MSE', 'Min', 'tile') == []  # of the zoo
     code = code_files.read('', 'MSE', 'Mine', 'tile')
     code_files.save(code, str(model_dir))
-    info = {'args': {'model': 'Mine'}, 'code': code_files.described(code)}
+    info = {'args': {'model': 'Mine'}, 'code': code_files.describe_code(code)}
     run = run_files.RunFile(str(model_dir), info)
     code_files.note_difference(run, '')
     assert capsys.readouterr().err == ''

@@ -91,8 +91,8 @@ def test_the_latest_of_a_task_is_not_the_latest_of_all(home, capsys):
     ],
 )
 def test_a_name_without_a_folder_is_looked_up_in_one(name, wanted):
-    assert finding.in_folder('out', name) == wanted
-    assert finding.in_folder('', name) == name
+    assert finding.prefix_folder('out', name) == wanted
+    assert finding.prefix_folder('', name) == name
 
 
 def test_one_run_is_wanted(runs):

@@ -48,10 +48,10 @@ def test_a_batch_has_to_be_divided():
 def test_what_ends_with_another_worker_is_one_line():
     alone = devices.open_devices('')
     with pytest.raises(ValueError, match='--resume'):
-        with alone.watch_workers():
+        with alone.wait_for_workers():
             raise tf.errors.UnavailableError(None, None, 'Connection reset')
     with pytest.raises(tf.errors.InvalidArgumentError):
-        with alone.watch_workers():
+        with alone.wait_for_workers():
             raise tf.errors.InvalidArgumentError(None, None, 'a defect')
 
 

@@ -188,7 +188,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
         wanted = (0.5 * standard[0] + standard[1]) / 1.5
         np.testing.assert_allclose(mean, wanted, atol=1e-5)
     [ranked] = sources.rank(predictor, store.record(0))[0]
-    assert ranked.agreement == ensembles.agreement(members[0])
+    assert ranked.agreement == ensembles.compute_agreement(members[0])
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_what_trees_predict():
     runtimes = np.array([40, 10, 20, 10])
     # Ranks 4, 1.5, 3 and 1.5 of 4 lie at 7/8, 1/4, 5/8 and 1/4.
     wanted = [1.150, -0.674, 0.319, -0.674]
-    assert ensembles.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
+    assert ensembles.get_normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
     # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
     logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
     # Layouts are judged by their order alone; of tiles it also matters how slow.

@@ -1,7 +1,6 @@
 """Models, column sets and losses by name, with a line about each."""
 
 from collections.abc import Mapping
-import importlib.util
 import inspect
 from typing import Any
 
@@ -52,7 +51,7 @@ def losses() -> Catalogue:
     The losses of TensorFlow Ranking, where it is installed, are one entry.
     """
     lines = dict(registry.LOSSES)
-    if importlib.util.find_spec('tensorflow_ranking'):
+    if registry.find_ranking_losses():
         lines['tfr.<class>'] = (
             'A loss of TensorFlow Ranking, such as tfr.GumbelApproxNDCGLoss.'
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 import contextlib
+import dataclasses
 import os
 import threading
 from typing import Any
@@ -35,6 +36,7 @@ _CURVES = {
 }
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Ranker:
     """Scores configurations, with the model in memory and compiled once.
 
@@ -42,13 +44,9 @@ class Ranker:
     one that was forked from a process with a model is refused.
     """
 
-    def __init__(
-        self,
-        predictor: prediction.Predictor,
-        lock: contextlib.AbstractContextManager[bool],
-    ):
-        self._predictor, self._lock = predictor, lock
-        self._process = os.getpid()
+    _predictor: prediction.Predictor
+    _lock: contextlib.AbstractContextManager[bool]
+    _process: int = dataclasses.field(default_factory=os.getpid)
 
     def __repr__(self) -> str:
         return f'<Ranker with {self._predictor.model_name}: {self._predictor.name}>'
@@ -230,6 +228,7 @@ class Run:
         """Loads the model, once for the same data."""
         if self._predictors:
             _check_process(self._process)
+        # The first model is loaded here, whichever process made the run.
         self._process = os.getpid()
         with self._lock:
             # Another folder of data is another source, with a model of its own.
@@ -276,6 +275,7 @@ def load(
         name = os.path.join(data_lib.convert_path('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:
+        # Refuses a collection that the run was not trained on.
         run_file.collection.part(collection, run_file.model_dir)
     own: Own = [model] if isinstance(model, type) else model or ''
     return Run(run_file, own, collection)
@@ -287,7 +287,7 @@ def runs(out_dir: Path | None = None) -> results.Runs:
     Args:
         out_dir: the folder; by default all folders where trainings write.
     """
-    folders = finding.default_folders()
+    folders = finding.list_default_folders()
     if out_dir is not None:
         folders = [data_lib.convert_path('out_dir', out_dir)]
     return results.Runs(listing.sort_rows(listing.read_rows(folders), 'when'))

@@ -30,7 +30,7 @@ def main() -> int:
         version = baselines.version('tpugraphs') or 'is not installed: a checkout'
         return exits.run_guarded(lambda: print(f'tpugraphs {version}'))
     if name == 'collect':  # a command up to 0.4.0
-        line = extensions.in_laboratory('tpugraphs collect', 'collect')
+        line = extensions.refer_to_lab('tpugraphs collect', 'collect')
         print(f'error: {line}', file=sys.stderr)
         return 2
     rows = [[name, commands.read_summary(name, package)] for name in names]

@@ -70,7 +70,7 @@ class _Moved(argparse.Action):
     def __call__(
         self, parser: Any, namespace: Any, values: Any, name: Any = None
     ) -> None:
-        line = extensions.in_laboratory(name, self.const)
+        line = extensions.refer_to_lab(name, self.const)
         parser.exit(2, f'error: {line}\n')
 
 
@@ -141,7 +141,7 @@ def get_run_names(args: argparse.Namespace, fewest: int = 1) -> list[str]:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
     if not args.out_dir:
         return names
-    return [finding.in_folder(args.out_dir, name) for name in names]
+    return [finding.prefix_folder(args.out_dir, name) for name in names]
 
 
 def get_run_name(args: argparse.Namespace, fewest: int = 1) -> str:

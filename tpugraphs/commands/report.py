@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
     options = settings_lib.make_from_options(scoring.prediction.Options, args)
     predictors = scoring.ensemble.load(_options.get_run_names(args), options)
-    labels = scoring.ensemble.labels_of(predictors)
+    labels = scoring.ensemble.label_predictors(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():
         summary, graphs = scoring.measuring.measure(predictor, args.split)

@@ -42,13 +42,13 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         ValueError: there are no such runs.
     """
-    folders = args.out_dir or finding.default_folders()
+    folders = args.out_dir or finding.list_default_folders()
     unfinished: list[str] = []
     if args.runs:
         if len(args.out_dir) > 1:
             raise ValueError('--out_dir: one folder, where runs are named')
         where = args.out_dir[0] if args.out_dir else ''
-        names = [finding.in_folder(where, name) for name in args.runs]
+        names = [finding.prefix_folder(where, name) for name in args.runs]
         rows = [listing.make_row(run_files.read(d)) for d in finding.find_all(names)]
     else:
         unfinished = list(listing.list_unfinished(folders))
@@ -59,6 +59,6 @@ def run(args: argparse.Namespace) -> None:
         shown = lambda: '\n'.join(listing.format_table(rows))
         _options.show(args, content, shown)
     elif not unfinished:
-        raise ValueError(finding.no_runs_message(folders))
+        raise ValueError(finding.explain_no_runs(folders))
     for line in unfinished:
         print(line, file=sys.stderr if args.json else sys.stdout)

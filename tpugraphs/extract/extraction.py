@@ -71,7 +71,7 @@ def extract(inputs: list[str], options: extractor.ExtractionOptions) -> int:
         print(f'error: {message}', file=sys.stderr)
     if total.fatal:
         raise ValueError(total.fatal)
-    print(outcomes.summary(total))
+    print(outcomes.format_summary(total))
     if shares and os.path.isdir(output):
         print(splitting.move_files(output, shares, options.by, total.by_file))
     return 1 if total.failed else 0
@@ -92,7 +92,7 @@ def _check_split(
     for path in paths:
         with contextlib.suppress(ValueError, OSError):  # extraction reports it
             tunings = reading.read_tuning(path, options.kind).modules
-            modules[path] = [raw_lib.graph_id(tuning) for tuning in tunings]
+            modules[path] = [raw_lib.name_graph(tuning) for tuning in tunings]
     if modules:
         splitting.check_groups(shares, options.by, modules)
     mine = {name for names in modules.values() for name in names}

@@ -48,7 +48,7 @@ def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
     outcome.modules = len(raw.modules)
     for tuning in raw.modules:
         try:
-            with outcome.noting(path, tuning.module.name):
+            with outcome.note_failures(path, tuning.module.name):
                 _extract_module(raw, tuning, options, outcome)
         except OSError as error:
             outcome.fatal = text.one_line(error, options.output)
@@ -68,10 +68,10 @@ def _extract_module(
 ) -> None:
     """Writes the npz file of a module, and adds the result; raises Skip or errors."""
     if raw.kind == reading.TILE:
-        reason = tile_configs.why_unusable(tuning)
+        reason = tile_configs.explain_unusable(tuning)
         if reason:
             raise outcomes.Skip(reason)
-    stem = raw_lib.graph_id(tuning)
+    stem = raw_lib.name_graph(tuning)
     target = splitting.find_path(options.output, stem)
     # Two modules of one file: the first one is kept.
     if stem in outcome.written:
@@ -85,7 +85,7 @@ def _extract_module(
         raise outcomes.Skip('no instructions')
     name = text.quoted(tuning.module.name)
     notes = [f'module {name}: {warning}' for warning in nodes.warnings]
-    configs = raw_lib.configs_of(raw.kind, tuning, nodes)
+    configs = raw_lib.extract_configs(raw.kind, tuning, nodes)
     if configs.normalizer is None:
         notes.append(f'module {name}: no usable default run, which layouts can lack')
     if len(configs.config_runtime) < 2:

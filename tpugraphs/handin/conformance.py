@@ -50,11 +50,6 @@ def build_model(
     return model
 
 
-def depends_on_list(model: tf.keras.Model) -> bool:
-    """Returns whether scores depend on which configurations are in the list."""
-    return getattr(model, 'scores_depend_on_list', False)
-
-
 def bound_error(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
     """Bounds how far apart two float32 evaluations of a score may be.
 
@@ -127,7 +122,8 @@ def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that `forward` scores any number of configurations, as `call` does."""
     whole = model(graphs.graph(graphs.names[:1])).numpy()
     for chosen, scores in own_code.check_any_number(model, graphs):
-        if len(chosen) == NUM_CONFIGS or not depends_on_list(model):
+        in_lists = getattr(model, 'scores_depend_on_list', False)
+        if len(chosen) == NUM_CONFIGS or not in_lists:
             change = 'a score depends on the other configurations in the list; if it '
             change += 'should, set scores_depend_on_list = True in the class'
             _require_close(model, graphs, scores, whole[:, list(chosen)], change)

@@ -16,7 +16,6 @@ import numpy as np
 
 import baselines
 from baselines.core import arrays
-from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
 from baselines.core import settings as settings_lib
@@ -64,9 +63,7 @@ def find_hand_in(
     """
     path, colon, name = models_file.rpartition(':')
     path, name = (path, name) if colon else (models_file, '')
-    path = os.path.abspath(files.expand(path))
-    if not os.path.isfile(path):
-        raise ValueError(f'there is no file {path}')
+    path = registry.check_code_file(path, '')
     run = finding.load(model_dir, 'tile') if model_dir else None
     return verdict.HandIn(path, name, run, data_root, toy_data)
 

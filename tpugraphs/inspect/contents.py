@@ -82,7 +82,7 @@ def is_npz(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     with untrusted.open_regular(path) as stream:
-        return stream.read(2) == b'PK'
+        return stream.read(2) == b'PK'  # a zip archive
 
 
 def detect_task(path: str) -> str:
@@ -117,7 +117,7 @@ def _read_npz(path: str) -> Content:
 
 def _describe_module(kind: str, tuning: protos.ModuleTuningData) -> Content:
     """Describes a module of a raw file; `problem` tells if it is damaged."""
-    name = raw.graph_id(tuning)
+    name = raw.name_graph(tuning)
     try:
         nodes = graph.extract_graph(tuning.module)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _describe_module(kind: str, tuning: protos.ModuleTuningData) -> Content:
     opcodes = tuple(i.opcode for i in graph.list_instructions(tuning.module))
     content = Content(name=name, kind=kind, opcodes=opcodes, **_describe_graph(nodes))
     try:
-        configs = raw.configs_of(kind, tuning, nodes)
+        configs = raw.extract_configs(kind, tuning, nodes)
     except ValueError as error:
         return content._replace(problem=str(error))
     return content._replace(

@@ -127,9 +127,7 @@ def _draw_histogram(names: Sequence[str]) -> list[str]:
     rows = []
     for name, count in counts[:_TOP_OPCODES]:
         bar = '#' * max(1, round(_BAR * count / counts[0][1]))
-        # Raw text may hold control characters.
-        shown = name if name.isprintable() else repr(name)
-        rows.append([shown or '(empty)', f'{count:,}', bar])
+        rows.append([name or '(empty)', f'{count:,}', bar])
     if len(counts) > _TOP_OPCODES:
         rest = sum(count for _, count in counts[_TOP_OPCODES:])
         rows.append([text.count(len(counts) - _TOP_OPCODES, 'other'), f'{rest:,}', ''])

@@ -9,6 +9,7 @@ from baselines.core import text
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
 
+_CHARACTERS = 40  # of a label
 _DPI = 110
 _MAX_PIXELS = 16_000  # on a side; viewers give up not far above
 
@@ -91,7 +92,7 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawing.draw(axes)
     nodes = text.count(len(content.opcodes), 'node')
     edges = text.count(len(content.edges), 'edge')
-    title = f'{_strip_label(content.name)}\n{nodes}, {edges}'
+    title = f'{text.printable(content.name, _CHARACTERS)}\n{nodes}, {edges}'
     picture.suptitle(title, fontsize=10, parse_math=False)
     dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
@@ -107,7 +108,8 @@ class _Graph:
 
     def __init__(self, content: contents.Content):
         self._labels = [
-            _strip_label(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
+            text.printable(opcode, _CHARACTERS)
+            + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
         ]
         self._groups = [_GROUP_OF.get(o, 'elementwise') for o in content.opcodes]
@@ -136,11 +138,13 @@ class _Graph:
             box = {'boxstyle': 'round,pad=0.3', 'facecolor': _GROUPS[group][0]}
             axes.text(x, y, label, linespacing=1.1, bbox={**box, **_OUTLINE}, **_LABEL)
         axes.set_xlim(self._left - 0.1, self._right + 0.1)
+        # Upside down: layer 0 is at the top.
         axes.set_ylim(self._rows - 0.4, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]
         square = {'marker': 's', 's': 60, **_OUTLINE}
         for group in present:
+            # An entry of the legend; nothing is drawn.
             axes.scatter([], [], color=_GROUPS[group][0], label=group, **square)
         place = {'loc': 'upper center', 'bbox_to_anchor': (0.5, 0.0)}
         axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)
@@ -180,8 +184,3 @@ class _Runtimes:
         axes.spines[['top', 'right']].set_visible(False)
         axes.set_box_aspect(0.8)
         axes.set_anchor('N')
-
-
-def _strip_label(label: str) -> str:
-    """Replaces unprintable characters by '?', and cuts at 40 characters."""
-    return ''.join(c if c.isprintable() else '?' for c in label)[:40]

@@ -62,7 +62,7 @@ def rank_modules(
         outcome: modules that cannot be ranked are added.
     """
     if predictor.run:
-        other = hardware.difference(predictor.name, predictor.run.info)
+        other = hardware.describe_difference(predictor.name, predictor.run.info)
         if other:
             text.note(other)
     kind = predictor.collection.task
@@ -71,8 +71,8 @@ def rank_modules(
     group = _Group(predictor)
     for source, tuning in modules:
         if candidates is not None:
-            tuning = candidates_lib.tuning_data(tuning, candidates, kind)
-        with outcome.noting(source, tuning.module.name):
+            tuning = candidates_lib.make_tuning_data(tuning, candidates, kind)
+        with outcome.note_failures(source, tuning.module.name):
             group.add(source, tuning, outcome)
         if group.rows > most:
             yield from group.ranked(source)
@@ -90,7 +90,7 @@ class _Group:
 
     def __init__(self, predictor: prediction.Predictor):
         self._predictor, self.rows = predictor, 0
-        self._release = hardware.installed_release()
+        self._release = hardware.find_release()
         self._packer = packer.Packer(packer.Writer(), predictor.task.store_class)
         self._graphs: list[_Unscored] = []
 
@@ -100,7 +100,7 @@ class _Group:
         """Adds the graph of a module, or raises Skip if it has nothing to rank."""
         kind, scorer = self._predictor.collection.task, self._predictor.scorer
         if kind == reading.TILE:
-            reason = tile_configs.why_unusable(tuning, measured=False)
+            reason = tile_configs.explain_unusable(tuning, measured=False)
             if reason:
                 raise outcomes.Skip(reason)
         pad, extra = scorer.variant.pad, scorer.reads_extra
@@ -109,10 +109,10 @@ class _Group:
         if not count:
             raise outcomes.Skip('no instructions')
         _count_unknown_opcodes(scorer.num_ops, nodes, tuning.module, outcome)
-        configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
+        configs = raw_lib.extract_configs(kind, tuning, nodes, measured=False)
         if len(configs.run_index) < 2:
             raise outcomes.Skip('only one run without error mark')
-        name = raw_lib.graph_id(tuning)
+        name = raw_lib.name_graph(tuning)
         record = raw_lib.record_of(name, nodes, configs, xla_release=self._release)
         self._packer.add(record)
         self.rows += count + len(configs.run_index)
@@ -151,7 +151,7 @@ def _rank(
     return unscored(
         scores=predictor.scorer.mean(members),
         as_text=tile_configs.format_tile if is_tile else layout_configs.format_layout,
-        agreement=ensembles.agreement(members) if both else None,
+        agreement=ensembles.compute_agreement(members) if both else None,
     )
 
 
@@ -185,7 +185,7 @@ def _runs_as_json(
     ids, default = configs.node_config_ids.tolist(), None
     if configs.default is not None:
         default = runs[int(configs.run_index[configs.default])]
-    return lambda run: layout_configs.layout_json(runs[run], ids, default)
+    return lambda run: layout_configs.describe_layout(runs[run], ids, default)
 
 
 def _rows_as_json(record: _Record) -> Callable[[int], text.JsonObject]:
@@ -194,7 +194,7 @@ def _rows_as_json(record: _Record) -> Callable[[int], text.JsonObject]:
         tiles, pad = record.config_feat, record.pad
         return lambda row: tile_configs.tile_row_json(tiles[row], pad)
     layouts, ids = record.node_config_feat, record.node_config_ids.tolist()
-    return lambda row: layout_configs.layout_row_json(layouts[row], ids)
+    return lambda row: layout_configs.describe_layout_row(layouts[row], ids)
 
 
 def rank_record(

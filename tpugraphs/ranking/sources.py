@@ -73,7 +73,7 @@ class RawFiles:
                 f'is {source.form} without candidates: give --candidates; ranking it'
             )
             command = f'rank {source.source}'
-            raise ValueError(extensions.in_laboratory(subject, command))
+            raise ValueError(extensions.refer_to_lab(subject, command))
         if source.kind != kind:
             raise ValueError(
                 f'is a {source.kind} file, and the model ranks {kind} files; give a '
@@ -95,7 +95,7 @@ class RawFiles:
             task: 'tile', 'layout', or '' for both.
             out_dir: the folder of the runs; '' for those where trainings write.
         """
-        for run in reversed(finding.readable_runs(out_dir, task)):
+        for run in reversed(finding.list_readable_runs(out_dir, task)):
             try:
                 predictor = prediction.load(run.model_dir, options)
             except (ValueError, OSError) as error:
@@ -137,7 +137,7 @@ def rank_sources(
     """
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top must be at least 0, not {args.top}')
-    kind = choices.writer_of(args.output) if args.output else None
+    kind = choices.find_writer(args.output) if args.output else None
     paths = raw_files.find(args.modules)
     if kind:
         inputs = [*paths, args.candidates or '']
@@ -165,10 +165,10 @@ def rank_sources(
                 writer.add(ranked)
             if most_rows:
                 # A progress bar may be on the same terminal.
-                table = choices.module_table(ranked, most_rows)
+                table = choices.format_module(ranked, most_rows)
                 tqdm.tqdm.write(f'{table}\n')
         if not summary.modules:
-            *others, last = outcome.failed or [outcome.why_nothing()]
+            *others, last = outcome.failed or [outcome.explain_nothing()]
             _print_errors(others)
             raise ValueError(last)
         for writer in writers:
@@ -177,8 +177,8 @@ def rank_sources(
     if args.json:
         print(json_output.getvalue(), end='')
     else:
-        print(choices.summary_table(summary.to_json()))
-    remarks = choices.remarks(outcome.skipped, outcome.unknown_opcodes)
+        print(choices.format_summary(summary.to_json()))
+    remarks = choices.format_remarks(outcome.skipped, outcome.unknown_opcodes)
     if args.output:
         remarks.append(f'written: {files.expand(args.output)}')
     for line in remarks:
@@ -230,7 +230,7 @@ def rank(
         else:
             ranked = [ranking.rank_record(predictor, r, candidates) for r in items]
     if not ranked:
-        raise ValueError(outcome.why_nothing())
+        raise ValueError(outcome.explain_nothing())
     return ranked, outcome
 
 
@@ -354,7 +354,7 @@ def _modules(
         title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
         for tuning in phases.each(tunings, title, len(tunings), 'module'):
             name = tuning.module.name
-            own_names = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
+            own_names = name, raw_lib.clean_name(name), raw_lib.name_graph(tuning)
             if chosen is None or chosen in own_names:
                 exists = True
                 yield path, tuning

@@ -185,6 +185,7 @@ def _plot_groups(
         _set_percents(axes.xaxis)
     labels = [text.shorten(text.printable(name), _NAME) for name in names]
     axes.set_yticks(range(len(names)), labels)
+    # Upside down: the first name is at the top.
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(axis='y', visible=False)
@@ -308,11 +309,11 @@ def _sort_worst_first(models: Sequence[measured.ReportedModel], key: str) -> lis
     sign = metrics.find_measure(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
-    def place(name: str) -> tuple[float, str]:
+    def get_place(name: str) -> tuple[float, str]:
         means = [model.average_measure(key, name).mean or 0.0 for model in models]
         return sign * float(np.mean(means)), name
 
-    return sorted(names, key=place)
+    return sorted(names, key=get_place)
 
 
 def _read_curve(run: measured.MeasuredRun, name: str) -> np.ndarray:

@@ -36,7 +36,7 @@ class Loss(NamedTuple):
 
 
 def find_loss(run: MeasuredRun) -> Loss:
-    """Returns the loss of a run's curves."""
+    """Returns the loss that a run's curves are of: of its graph model, or its trees."""
     if not run.run.has_model:
         return Loss('squared error', 'tree')
     losses = differences.collect_settings(run.run)['losses']
@@ -114,8 +114,8 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     measure, _ = report.ORDERED_BY[task]
     sign = metrics.find_measure(task, measure).sign
 
-    def place(model: ReportedModel) -> float:
+    def get_place(model: ReportedModel) -> float:
         mean = model.average_measure(measure).mean
         return np.inf if mean is None else -sign * mean
 
-    return sorted(models, key=place)
+    return sorted(models, key=get_place)

@@ -76,9 +76,9 @@ class Space(NamedTuple):
             if all(settings.get(n) in values for n, values in when.items()):
                 value = getattr(trial, f'suggest_{kind}')(name, **options)
                 drawn[name] = settings[name] = value
-        return self.settings(drawn)
+        return self.join_settings(drawn)
 
-    def settings(self, drawn: Mapping[str, Any]) -> text.JsonObject:
+    def join_settings(self, drawn: Mapping[str, Any]) -> text.JsonObject:
         """Joins drawn values with the fixed ones: settings by name."""
         settings = {**self.fixed, **drawn}
         kwargs = settings_lib.parse_model_kwargs(self.base.model_kwargs_json)

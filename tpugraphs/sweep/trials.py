@@ -281,7 +281,7 @@ def run_sweep(
         if len(ended) >= 3 and {*ended} == {'FAIL'}:  # the sweep itself is wrong
             study.stop()
         if 'COMPLETE' in ended:
-            settings = {**changed, **space.settings(study.best_params)}
+            settings = {**changed, **space.join_settings(study.best_params)}
             best = {'study': name, 'trial': study.best_trial.number}
             best['score'] = study.best_value
             recipes.write_recipe(best_file, base.collection.name, settings, best)

@@ -64,12 +64,12 @@ class ConfigEncoder:
             features: [configurations, k, 18] of any number type, checked to be
                 whole numbers from -1 to 127.
         """
-        keys = self._key(features)
+        keys = self._compute_keys(features)
         places = np.searchsorted(self._keys, keys)
         # The last key is above all of them, so every place is inside.
         are_new = self._keys[places] != keys
         if are_new.any():
-            self._extend(keys[are_new], features[are_new])
+            self._add_vectors(keys[are_new], features[are_new])
             places = np.searchsorted(self._keys, keys)
         rows = slice(self._added, self._added + len(features))
         self._codes[rows] = self._code_of[places]
@@ -88,7 +88,7 @@ class ConfigEncoder:
             codes[start : start + len(rows)] = ranks[codes[rows]]
         return EncodedConfigs(vectors[lexical], codes[: len(first)], group, first)
 
-    def _key(self, features: np.ndarray) -> np.ndarray:
+    def _compute_keys(self, features: np.ndarray) -> np.ndarray:
         """Returns int64 [configurations, k], equal where the vectors are equal."""
         if not features.size or features.max() <= _USUAL:
             return _pack_digits(features)
@@ -100,7 +100,7 @@ class ConfigEncoder:
         ]
         return keys
 
-    def _extend(self, keys: np.ndarray, vectors: np.ndarray) -> None:
+    def _add_vectors(self, keys: np.ndarray, vectors: np.ndarray) -> None:
         """Gives codes to vectors [n, 18] and their keys; widens codes if necessary."""
         keys, first = np.unique(keys, return_index=True)
         new_codes = len(self._vectors) + np.arange(len(keys))

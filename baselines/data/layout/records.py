@@ -46,16 +46,12 @@ class LayoutRecord(graph_files.GraphRecord):
         node_config_ids: int64 [k], numbers of the configurable nodes.
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
         node_splits: int64 [1, s], 0 and the ends of the segments.
-        pad: the value of absent list entries in node_feat, 0 or -1.
-        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         Those of `GraphRecord`.
     """
 
     node_config_ids: np.ndarray
     node_config_feat: np.ndarray
     node_splits: np.ndarray
-    pad: int = 0
-    node_feat_extra: np.ndarray | None = None
 
     schema = LAYOUT_SCHEMA
 
@@ -82,9 +78,9 @@ def write_program(
     _check_program(path, arrays)
     shape = program.num_configs, len(program.node_config_ids), len(schema.LAYOUT)
     features = npz.StreamedField(
-        'node_config_feat', shape, np.dtype(np.float32), _checked(path, configs)
+        'node_config_feat', shape, np.dtype(np.float32), _check_blocks(path, configs)
     )
-    npz.write_arrays(path, graph_files.published(arrays), features)
+    npz.write_arrays(path, graph_files.convert_published(arrays), features)
 
 
 def read_program(path: str) -> LayoutRecord:
@@ -103,7 +99,7 @@ def read_program(path: str) -> LayoutRecord:
     nodes = len(arrays['node_config_ids'])
     return LayoutRecord(
         node_config_feat=np.zeros((0, nodes, len(schema.LAYOUT)), np.float32),
-        **graph_files.record_fields(path, arrays),
+        **graph_files.make_fields(path, arrays),
     )
 
 
@@ -123,10 +119,10 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
     }
     key = 'node_config_feat'
     blocks = npz.read_blocks(path, key, LAYOUT_SCHEMA[key], lengths, MAX_FILE_BYTES)
-    return _checked(path, blocks)
+    return _check_blocks(path, blocks)
 
 
-def _checked(path: str, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+def _check_blocks(path: str, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """Yields blocks of a file's features, after `check_config_values`."""
     first = 0
     for block in blocks:

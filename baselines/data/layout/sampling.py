@@ -15,51 +15,43 @@ Strategies, for n candidates ordered by runtime:
 """
 
 from collections.abc import Sequence
+import dataclasses
 
 import numpy as np
 
 from baselines.data.layout import store as layout_store
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class ConfigSampler:
-    """Draws configurations from the graphs of a split; stateless between draws."""
+    """Draws configurations from the graphs of a split; stateless between draws.
 
-    def __init__(
-        self,
-        store: layout_store.LayoutStore,
-        strategy: str = 'skewed',
-        *,
-        max_configs: int | None = None,
-        seed: int = 0,
-    ):
-        """Chooses the candidates and the strategy.
+    Attributes:
+        strategy: 'skewed' or 'uniform'.
+        max_configs: the most candidates per graph; -1 for all.  If there are more, a
+            fixed uniform subset is used, which is representative.  (The published
+            trainer keeps the best and the worst third, and repeats configurations from
+            the middle, which shifts the distribution of runtimes that the model sees.)
+        seed: chooses that subset.
+    """
 
-        Args:
-            strategy: 'skewed' or 'uniform'.
-            max_configs: the most candidates per graph; None means all.  If there are
-                more, a fixed uniform subset is used, which is representative.  (The
-                published trainer keeps the best and the worst third, and repeats
-                configurations from the middle, which shifts the distribution of
-                runtimes that the model sees.)
-            seed: chooses that subset.
-        """
-        self._store = store
-        self._strategy = strategy
-        self._max_configs = max_configs
-        self._seed = seed
-        self._candidates: dict[int, np.ndarray] = {}
+    store: layout_store.LayoutStore
+    strategy: str = 'skewed'
+    max_configs: int = -1
+    seed: int = 0
+    _candidates: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def candidates(self, graph: int) -> np.ndarray:
         """Returns int64 [n], the groups drawn from, fastest first.
 
         Of equally fast ones the earlier comes first.
         """
-        graph, most = int(graph), self._max_configs
+        graph, most = int(graph), self.max_configs
         if graph not in self._candidates:
-            order = np.argsort(self._store.part('group_runtime', graph), kind='stable')
-            if most is not None and len(order) > most:
+            order = np.argsort(self.store.part('group_runtime', graph), kind='stable')
+            if 0 < most < len(order):
                 # Of its own, so that it does not depend on who asks first.
-                rng = np.random.default_rng([self._seed, graph])
+                rng = np.random.default_rng([self.seed, graph])
                 kept = rng.choice(len(order), most, replace=False, shuffle=False)
                 order = order[np.sort(kept)]  # still fastest first
             self._candidates[graph] = order
@@ -81,19 +73,19 @@ class ConfigSampler:
         configs = np.empty((len(graphs), k), np.int64)
         for row, graph in enumerate(graphs):
             among = self.candidates(graph)
-            runtimes = self._store.part('group_runtime', graph)
-            if not runtimes[0] and self._strategy != 'uniform':  # 0: not published
+            runtimes = self.store.part('group_runtime', graph)
+            if not runtimes[0] and self.strategy != 'uniform':  # 0: not published
                 raise ValueError(
-                    f'{self._store.graph_ids[graph]}: {self._strategy} sampling needs '
+                    f'{self.store.graph_ids[graph]}: {self.strategy} sampling needs '
                     'runtimes, and its are not published; draw uniformly'
                 )
             # int64 [k], different places in the ranking of the candidates.
-            if self._strategy == 'uniform':
+            if self.strategy == 'uniform':
                 places = rng.choice(len(among), k, replace=False)
             else:  # the same distribution, by the faster way
                 draw = _draw_few_skewed if 4 * k <= len(among) else _draw_many_skewed
                 places = draw(rng, len(among), k)
-            configs[row] = self._store.part('group_first', graph)[among[places]]
+            configs[row] = self.store.part('group_first', graph)[among[places]]
         return configs
 
 

@@ -33,8 +33,7 @@ _AT_ONCE = 256
 class EncodedProgram(records.LayoutRecord):
     """A program whose configurations are encoded; `node_config_feat` is empty."""
 
-    # Always given; what follows fields with defaults needs one, too.
-    configs: encoding.EncodedConfigs = None  # type: ignore[assignment]
+    configs: encoding.EncodedConfigs
 
 
 def _encode(
@@ -124,7 +123,7 @@ class LayoutStore(splits.PackedSplit):
             config_codes=configs.codes.reshape(-1).view(np.uint8),
             code_width=np.array([configs.codes.itemsize], np.uint8),
             # Every vector of the dictionary is in some row, so this is exact.
-            **packer.extremes(record, configs.vectors),
+            **packer.find_extremes(record, configs.vectors),
         )
         padding = -configs.codes.nbytes % _ALIGNMENT  # to the next multiple
         writer.append(config_codes=np.zeros(padding, np.uint8))
@@ -178,7 +177,7 @@ class LayoutStore(splits.PackedSplit):
 
     def record(self, graph: int) -> records.LayoutRecord:
         """Returns the record of a graph, with all features: it may be large."""
-        fields = self._fields(graph, (*self.record_arrays, 'node_splits'))
+        fields = self._make_fields(graph, (*self.record_arrays, 'node_splits'))
         vectors = self.vectors(graph).astype(np.float32)
         codes = self.group_codes(graph)[self.part('config_group', graph)]
         return records.LayoutRecord(

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import fcntl
 import glob
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -61,8 +59,8 @@ def open_or_build(
         OSError: the cache folder cannot be written, or the disk is full.
         Whatever `build` raises; then nothing is left behind.
     """
-    key = f'{label}-{_digest(list(source))}'
-    final = os.path.join(cache_dir, f'{key}.{_digest([version, listing])}')
+    key = f'{label}-{text.hash_json(list(source))[:16]}'
+    final = os.path.join(cache_dir, f'{key}.{text.hash_json([version, listing])[:16]}')
     # Without the lock first: a finished folder may be in a read-only place.
     packed = _open(final)
     if packed:
@@ -131,8 +129,3 @@ def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
             'space there or choose another folder with --cache_dir',
             cache_dir,
         ) from error
-
-
-def _digest(value: object) -> str:
-    """Returns a short hash of a JSON value."""
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

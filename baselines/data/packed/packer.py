@@ -86,12 +86,12 @@ class Writer:
         """
         for name, array in rows.items():
             if name not in self._columns:
-                path = self._folder and _path(self._folder, name)
+                path = self._folder and _make_path(self._folder, name)
                 stream = open(path, 'wb', _BUFFER) if path else io.BytesIO()
                 self._columns[name] = _Column(stream, array)
             self._columns[name].append(array)
 
-    def num_rows(self, name: str) -> int:
+    def count_rows(self, name: str) -> int:
         """Returns how many rows a column has so far."""
         return self._columns[name].rows
 
@@ -141,17 +141,17 @@ def open_folder(folder: str) -> tuple[text.JsonObject, dict[str, np.ndarray]]:
         array: np.ndarray = (
             np.empty(shape, dtype)
             if 0 in shape
-            else np.memmap(_path(folder, name), dtype, 'r', shape=tuple(shape))
+            else np.memmap(_make_path(folder, name), dtype, 'r', shape=tuple(shape))
         )
         arrays[name] = array
     return manifest, arrays
 
 
-def _path(folder: str, name: str) -> str:
+def _make_path(folder: str, name: str) -> str:
     return os.path.join(folder, f'{name}.bin')
 
 
-def extremes(record: Any, configs: np.ndarray) -> dict[str, np.ndarray]:
+def find_extremes(record: Any, configs: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the columns of a graph's extremes: least and largest features, opcode.
 
     Args:
@@ -185,7 +185,7 @@ class Packer:
         Raises:
             ValueError: its numbers of columns or its `pad` are not the first graph's.
         """
-        format_ = _format_of(record)
+        format_ = _describe_format(record)
         self._format = self._format or format_
         for name, value in format_.items():
             expected = self._format[name]
@@ -221,7 +221,7 @@ class Packer:
         self._graph_ids.append(graph_id)
         self._has_runtimes |= bool(runtimes.any())
         for owner, name in self._counted.items():
-            self._offsets[owner].append(self.writer.num_rows(name))
+            self._offsets[owner].append(self.writer.count_rows(name))
 
     def finish(self) -> text.JsonObject:
         """Packs the offsets of the graphs' rows; returns entries for the manifest."""
@@ -294,7 +294,7 @@ def _check_id(graph_id: str) -> None:
         )
 
 
-def _format_of(record: Any) -> dict[str, int]:
+def _describe_format(record: Any) -> dict[str, int]:
     """Returns what all graphs of a split share, numbers of columns and `pad`.
 
     The names go into messages and manifests.

@@ -249,7 +249,7 @@ class PackedSplit:
         Their content is fingerprinted.
         """
         arrays = {name: getattr(record, name) for name in cls.record_arrays}
-        writer.append(**arrays, **packer.extremes(record, record.config_feat))
+        writer.append(**arrays, **packer.find_extremes(record, record.config_feat))
         return arrays
 
     def __len__(self) -> int:
@@ -328,7 +328,7 @@ class PackedSplit:
         }
         return type(self)(self.source, self.manifest, arrays)
 
-    def _fields(self, graph: int, names: Iterable[str]) -> text.JsonObject:
+    def _make_fields(self, graph: int, names: Iterable[str]) -> text.JsonObject:
         """Returns the record fields of a graph: columns `names`, and what all have."""
         parts = {name: self.part(name, graph) for name in names}
         extra = self.part('node_feat_extra', graph)

@@ -29,18 +29,14 @@ class TileRecord(graph_files.GraphRecord):
     Attributes:
         config_feat: float32 [c, K].
         config_runtime_normalizers: int64 [c]; label = runtime / normaliser.
-        pad: the value of absent tile dimensions in config_feat, 0 or -1.
-        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
-        xla_release: the jaxlib that measured it, as `hardware.release_number` has it;
+        xla_release: the jaxlib that measured it, as `hardware.parse_release` has it;
             0 where it is not known.
         Those of `GraphRecord`.
     """
 
     config_feat: np.ndarray
     config_runtime_normalizers: np.ndarray
-    pad: int = 0
-    node_feat_extra: np.ndarray | None = None
-    xla_release: int = 0
+    xla_release: int = dataclasses.field(default=0, kw_only=True)
 
     schema = TILE_SCHEMA
     max_bytes = 1 << 30  # the largest kernels have some 100,000 configurations, 10 MB

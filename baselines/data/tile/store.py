@@ -67,6 +67,6 @@ class TileStore(splits.PackedSplit):
 
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""
-        fields = self._fields(index, self.record_arrays)
+        fields = self._make_fields(index, self.record_arrays)
         release = int(self.xla_release[index])
         return records.TileRecord(**fields, xla_release=release)

@@ -71,32 +71,32 @@ class Columns(column_sets.ColumnSet):
         )
         # [rows, 1] each: trips of a sum's depth, and of a window.
         summed = [
-            tiling.product(np.where(is_kind, parts, 1))[:, np.newaxis]
+            tiling.multiply(np.where(is_kind, parts, 1))[:, np.newaxis]
             for is_kind in (~facts.is_window, facts.is_window)
         ]
         loops = np.concatenate([trips, *summed], axis=1)  # [rows, 8]
-        total = tiling.product(loops)
+        total = tiling.multiply(loops)
 
-        padded = tiling.product(np.where(tile > 0, trips * tile * facts.unit, 1))
+        padded = tiling.multiply(np.where(tile > 0, trips * tile * facts.unit, 1))
         # How often a group's tensors come again: [rows, groups], the product of the
         # trips of the loops that they do not follow.
         again = np.ones(facts.read.shape)
         for loop in range(kernel_facts.LOOPS):
             again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
         # A result is written once, whatever loops it does not follow.
-        moved = tiling.total(facts.read * again + facts.written)
+        moved = tiling.add_up(facts.read * again + facts.written)
         # One tile's part of every tensor: 1 / the trips of the loops it follows.
-        footprint = tiling.total((facts.read + facts.written) * again) / total
+        footprint = tiling.add_up((facts.read + facts.written) * again) / total
         # Vector instructions work on whole registers of whole tiles.
         whole = np.where(facts.loop_units > 0, facts.loop_units * facts.unit, 1)
-        waste = padded / tiling.product(whole)
-        vector = tiling.total(facts.operations * again) * waste
+        waste = padded / tiling.multiply(whole)
+        vector = tiling.add_up(facts.operations * again) * waste
         # The matrix unit sums over 128 at a time.
         depth = part * facts.summed_unit
         depth = np.where(
             facts.is_window, depth, -(-depth // _MATRIX_SIDE) * _MATRIX_SIDE
         )
-        sums = tiling.product(np.where(part > 0, parts * depth, 1))
+        sums = tiling.multiply(np.where(part > 0, parts * depth, 1))
         matrix = np.where(facts.has_product, 2 * padded * sums, 0)
 
         memory_ns = moved / _HBM_BYTES_PER_NS

@@ -106,15 +106,15 @@ class Columns(column_sets.ColumnSet):
         tiles_summed = []  # [rows] each: elements of the tile
         for i, mask in enumerate(self._summed):
             mask = mask[g]
-            all_trips[:, _RANK + i] = tiling.product(np.where(mask, parts, 1))
-            tiles_summed.append(tiling.product(np.where(mask, part_elements, 1)))
+            all_trips[:, _RANK + i] = tiling.multiply(np.where(mask, parts, 1))
+            tiles_summed.append(tiling.multiply(np.where(mask, part_elements, 1)))
         depth = tiles_summed[0]
         padded_depth = np.ceil(depth / _MATRIX_SIDE) * _MATRIX_SIDE
         log_tile = np.log(tile * unit)
         log_trips = np.log(all_trips)
         log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]  # [rows, 6]
         has_depth = self._has_depth[g]
-        elements = tiling.total(log_tile)
+        elements = tiling.add_up(log_tile)
         # A piece goes on into the next dimension where all faster are whole.
         whole = np.cumprod(trips == 1, axis=1)
         inside = np.concatenate([np.ones((len(g), 1)), whole[:, :-1]], axis=1)
@@ -134,8 +134,8 @@ class Columns(column_sets.ColumnSet):
         last = (
             elements,
             elements - np.log(self._loop_elements[g]),
-            tiling.total(log_tile * inside),
-            np.log1p(tiling.total(bytes_ * visits)),
+            tiling.add_up(log_tile * inside),
+            np.log1p(tiling.add_up(bytes_ * visits)),
         )
         blocks = (
             log_tile,

@@ -22,7 +22,7 @@ class Neighbourhood(NamedTuple):
     program: tf.Tensor  # int32 [n], the program of each node
     sizes: tf.Tensor  # float32 [b, 1, 1], number of nodes in each program, at least 1
 
-    def means(self, x: tf.Tensor) -> tf.Tensor:
+    def average_nodes(self, x: tf.Tensor) -> tf.Tensor:
         """Averages over the nodes of each program: [n, c, h] -> [b, c, h]."""
         sums = tf.math.unsorted_segment_sum(x, self.program, self.sizes.shape[0])
         return sums / self.sizes
@@ -46,12 +46,12 @@ def cut_out(graph: tfgnn.GraphTensor, chosen: tf.Tensor) -> Neighbourhood:
     ops, feed = graph.node_sets['op'], graph.edge_sets['feed'].adjacency
     ends = [tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET)]
     total = tf.shape(ops['op'])[0]
-    is_chosen = _marked(chosen, total)  # bool [total]
+    is_chosen = _make_mask(chosen, total)  # bool [total]
     kept = is_chosen
     # The other end of every edge that begins or ends at a chosen node.
     for end, other in (ends, ends[::-1]):
         reached = tf.boolean_mask(other, tf.gather(is_chosen, end))
-        kept |= _marked(reached, total)
+        kept |= _make_mask(reached, total)
     nodes = tf.cast(tf.where(kept)[:, 0], tf.int32)
     inside = tf.gather(kept, ends[0]) & tf.gather(kept, ends[1])  # bool, per edge
     # `nodes` ascends, so the place of a node in it is its new number.
@@ -157,7 +157,7 @@ class NeighbourhoodModel(tf.keras.Model):
         # [k, c, q], as rows [k * c, 18] -> [k * c, h].
         configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
         layouts = self._unscaled.layouts(tf.reshape(configs, [-1, configs.shape[-1]]))
-        layouts = self._of_config(self._embedded(layouts))
+        layouts = self._of_config(self._embed_layouts(layouts))
         place = tf.searchsorted(part.nodes, chosen)[:, tf.newaxis]  # [k, 1]
         of_node = self._of_node(tf.concat(self._node_inputs(graph, part), 1))  # [n, h]
         # [n, c, h]: a node's row for all configurations, to which those of configurable
@@ -172,7 +172,7 @@ class NeighbourhoodModel(tf.keras.Model):
             x = self._pass(number, x, part)
         x = kernels.dropout(x, self._dropout, training)
         # The head is linear, so it may come before the mean, which then has 1 channel.
-        return part.means(self._head(x))[:, :, 0]
+        return part.average_nodes(self._head(x))[:, :, 0]
 
     def _node_inputs(
         self, graph: tfgnn.GraphTensor, part: Neighbourhood
@@ -186,12 +186,12 @@ class NeighbourhoodModel(tf.keras.Model):
             # Steep at 0, and below 1 for features up to 1: log(1 + 1e4) is 9.2.
             tf.sign(feats) * tf.math.log1p(1e4 * tf.abs(feats)) / 10.0,
             self._op_embedding(opcodes),
-            self._embedded(self._unscaled.own_layouts(feats)),
+            self._embed_layouts(self._unscaled.read_own_layouts(feats)),
         ]
 
-    def _embedded(self, layouts: tf.Tensor) -> tf.Tensor:
+    def _embed_layouts(self, layouts: tf.Tensor) -> tf.Tensor:
         """Embeds each place: [rows, places] -> [rows, places * layout_embed_dim]."""
-        embedded = self._layout_embedding(hat(layouts))
+        embedded = self._layout_embedding(encode_places(layouts))
         return tf.reshape(embedded, [-1, layouts.shape[-1] * embedded.shape[-1]])
 
 
@@ -207,17 +207,17 @@ class Unscaled:
 
     def layouts(self, configs: tf.Tensor) -> tf.Tensor:
         """Reads the layouts of output, input, kernel: [rows, 18]; -1 where none is."""
-        return self._columns('config', configs, range(len(schema.LAYOUT)), -1.0)
+        return self._read_raw('config', configs, range(len(schema.LAYOUT)), -1.0)
 
-    def own_layouts(self, feats: tf.Tensor) -> tf.Tensor:
+    def read_own_layouts(self, feats: tf.Tensor) -> tf.Tensor:
         """Reads the layouts that nodes have without a configuration: [n, 6]."""
-        layouts = self._columns('node', feats, _NODE[schema.MINOR_TO_MAJOR], -1.0)
-        dims = tf.round(self._columns('node', feats, _NODE[schema.DIMENSIONS], 0.0))
+        layouts = self._read_raw('node', feats, _NODE[schema.MINOR_TO_MAJOR], -1.0)
+        dims = tf.round(self._read_raw('node', feats, _NODE[schema.DIMENSIONS], 0.0))
         rank = tf.math.count_nonzero(dims, 1, dtype=tf.int32)
         # With --pad=0 absent places hold 0, which is a dimension, too.
         return tf.where(tf.sequence_mask(rank, schema.RANK), layouts, -1.0)
 
-    def _columns(
+    def _read_raw(
         self, part: str, x: tf.Tensor, columns: Sequence[int], missing: float
     ) -> tf.Tensor:
         """Reads raw columns, not rounded; `missing` where there is no such column."""
@@ -235,7 +235,7 @@ class Unscaled:
         return tf.gather(x, index, axis=1) * tf.constant(factor) + tf.constant(offset)
 
 
-def hat(x: tf.Tensor) -> tf.Tensor:
+def encode_places(x: tf.Tensor) -> tf.Tensor:
     """Encodes numbers 0 to 5 as one-hot, linear in between: [..] -> [.., 6].
 
     All 0 for an absent dimension (-1), and for those from 6 on, whose sizes are not
@@ -245,6 +245,6 @@ def hat(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.relu(1.0 - distance)
 
 
-def _marked(numbers: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
+def _make_mask(numbers: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
     """Makes a mask, bool [size], that is true at `numbers`, int32."""
     return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, size) > 0

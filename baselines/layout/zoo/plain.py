@@ -157,9 +157,9 @@ class Chebyshev(tf.keras.layers.Layer):
         self._activation = activation
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        return self._activation(self._filtered(x, part))
+        return self._activation(self._filter(x, part))
 
-    def _filtered(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+    def _filter(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
         """Applies the filters to x, float32 [n, c, h], without the activation."""
         matrix = part.both_ways.normalize_symmetric()
         y = self._zeroth(x)
@@ -181,7 +181,7 @@ class ChebyshevSage(Chebyshev):
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
         means = part.both_ways.normalize_left() @ x
-        y = self._filtered(x, part) + self._of_neighbours(means)
+        y = self._filter(x, part) + self._of_neighbours(means)
         return self._activation(y)
 
 

@@ -80,8 +80,8 @@ class TGraph(neighbourhood.NeighbourhoodModel):
         own, inwards, outwards, squeeze, excite = self._layers[number]
         # The norm: mean and variance [b, c, h] over the nodes of a program, gathered
         # for each node.
-        centred = x - tf.gather(part.means(x), part.program)  # [n, c, h]
-        variance = tf.gather(part.means(centred**2), part.program)
+        centred = x - tf.gather(part.average_nodes(x), part.program)  # [n, c, h]
+        variance = tf.gather(part.average_nodes(centred**2), part.program)
         y = centred * tf.math.rsqrt(variance + 1e-3)
         to_producers, to_consumers = part.adjacency, part.adjacency.transpose()
         # GraphSAGE, attention over channels, attention over configurations.

@@ -8,7 +8,7 @@ import tensorflow_gnn as tfgnn
 from baselines.tiles.zoo import kernels as kernels_lib
 
 
-def ramps(x: tf.Tensor, count: int) -> tf.Tensor:
+def fill_bins(x: tf.Tensor, count: int) -> tf.Tensor:
     """Encodes numbers piecewise linearly: how far each of `count` equal bins is filled.
 
     [.., d] -> [.., d * count], in [0, 1].  A dense layer on it is any function of
@@ -96,28 +96,28 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
         training: bool = False,
     ):
         kernels = kernels_lib.KernelBatch(graph, num_configs)
-        z = self._kernel(graph, kernels)  # [b, 2 * hidden_dim]
-        x = self._joined(kernels, z)  # [b * c, head_dim]
+        z = self._encode_kernels(graph, kernels)  # [b, 2 * hidden_dim]
+        x = self._join(kernels, z)  # [b * c, head_dim]
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
             x += second(kernels_lib.dropout(y, self._dropout, training))
         return kernels.scores(self._score(self._activation(x)))
 
-    def _joined(self, kernels: kernels_lib.KernelBatch, z: tf.Tensor) -> tf.Tensor:
+    def _join(self, kernels: kernels_lib.KernelBatch, z: tf.Tensor) -> tf.Tensor:
         """Joins each configuration with its kernel: [b * c, head_dim]."""
         shape = [kernels.batch, -1, self._head_width]
-        x = self._of_config(self._encoded(kernels.configs))  # [b * c, head_dim]
+        x = self._of_config(self._encode_configs(kernels.configs))  # [b * c, head_dim]
         gate = tf.expand_dims(self._kernel_gate(z), 1)  # [b, 1, head_dim]
         joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
         joined += tf.reshape(self._config_gate(x), shape) * gate
         return tf.reshape(joined, [-1, self._head_width])
 
-    def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
+    def _encode_configs(self, configs: tf.Tensor) -> tf.Tensor:
         """Encodes features: as they are, as logarithms, and in bins."""
         x = kernels_lib.log_features(configs, self._log_scales)
-        return tf.concat([x, ramps(configs, self._bins)], -1) if self._bins else x
+        return tf.concat([x, fill_bins(configs, self._bins)], -1) if self._bins else x
 
-    def _kernel(
+    def _encode_kernels(
         self, graph: tfgnn.GraphTensor, kernels: kernels_lib.KernelBatch
     ) -> tf.Tensor:
         """Encodes kernels by the mean and the maximum of nodes: [b, 2 * hidden_dim]."""

@@ -54,7 +54,7 @@ def _write_collection(folder, names, noisy=()):
         ]
         tuning = tile_choices.tuning_data(kernel, configs, [20, 10])
         nodes = graph.extract_graph(tuning.module)
-        configs = raw.configs_of('tile', tuning, nodes)
+        configs = raw.extract_configs('tile', tuning, nodes)
         path = str(folder / f'{name}.npz')
         raw.write_record(path, name, nodes, configs)
         kernels[name] = {

@@ -198,7 +198,7 @@ def _write(
 def _content(graph: Graph) -> bytes:
     """Returns the file of a kernel, with the release that measured it."""
     arrays = npz.read_all(graph.path, _MAX_BYTES)
-    arrays['xla_release'] = np.array(hardware.release_number(graph.jaxlib))
+    arrays['xla_release'] = np.array(hardware.parse_release(graph.jaxlib))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'graph.npz')
         npz.write_arrays(str(path), arrays)

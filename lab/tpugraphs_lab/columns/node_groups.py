@@ -143,7 +143,7 @@ class NodeGroups:
         # 7 x 75 x (1 / 75) is a little above 7.
         part = np.ceil(part.reshape(size.shape) * self.times[kernels] - 1e-9)
         part = np.maximum(np.minimum(part + self.plus[kernels], size), 1)
-        return Cut(tile, tiling.product(trips), part, part.prod(axis=2), part < size)
+        return Cut(tile, tiling.multiply(trips), part, part.prod(axis=2), part < size)
 
     def work(self, kernels: np.ndarray, cut: Cut) -> np.ndarray:
         """Counts the operations of all rounds: float64 [R].

@@ -91,8 +91,8 @@ class OperandAccess:
         shares = bytes_ / np.maximum(read, 1e-9)[:, np.newaxis]
         work = groups.work(kernels, cut)
         whole_work = (groups.operations[kernels] * size.prod(axis=2)).sum(axis=1)
-        output = tiling.product(np.maximum(whole[:, :_RANK], 1))
-        written = tiling.product(tile[:, :_RANK]) * groups.result_width[kernels]
+        output = tiling.multiply(np.maximum(whole[:, :_RANK], 1))
+        written = tiling.multiply(tile[:, :_RANK]) * groups.result_width[kernels]
         # Elements are contiguous along a dimension if all faster ones are whole: `kept`
         # [rows, 8, 5] is that for dimensions 0 to 4; dimension 5 always counts.
         kept = np.cumprod(~cut.is_cut[..., :0:-1], axis=2)[..., ::-1]

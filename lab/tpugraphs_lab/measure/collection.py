@@ -156,7 +156,7 @@ def _measure_all(
             spent.append(time.monotonic() - started)
             # Shown while it runs, to tell how many kernels there will be time for.
             rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
-            phase.remark(f'{rate:.0f} configurations/min')
+            phase.set_remark(f'{rate:.0f} configurations/min')
             phase.update(kernel.name in folder.records)
 
 
@@ -228,8 +228,8 @@ def _write(
         os.path.join(options.output, file),
         kernel.name,
         nodes,
-        raw_lib.configs_of(reading.TILE, tuning, nodes),
-        hardware.installed_release(),
+        raw_lib.extract_configs(reading.TILE, tuning, nodes),
+        hardware.find_release(),
     )
     record = {
         'file': file,

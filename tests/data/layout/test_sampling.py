@@ -50,7 +50,7 @@ def _shared_store():
 @given(
     strategy=st.sampled_from(_STRATEGIES),
     k=st.integers(1, 7),
-    cap=st.sampled_from([None, 7, 10, 1000]),
+    cap=st.sampled_from([-1, 7, 10, 1000]),
     graphs=st.lists(st.integers(0, 2), max_size=5),
     seed=st.integers(0, 2**32 - 1),
 )

@@ -19,7 +19,7 @@ _MIB = 2**20
 
 
 def _value_range(store, kernels=None):
-    return tile_table.TileTable(store, ['estimate']).value_range(kernels)['estimate']
+    return tile_table.TileTable(store, ['estimate']).measure_range(kernels)['estimate']
 
 
 def _columns(record):

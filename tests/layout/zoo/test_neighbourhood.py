@@ -34,7 +34,7 @@ def test_places_beyond_the_rank_hold_no_layout():
     feats = np.zeros([1, len(schema.NODE)], np.float32)
     feats[0, schema.DIMENSIONS] = [7, 5, 0, 0, 0, 0]
     feats[0, schema.MINOR_TO_MAJOR] = [1, 0, 0, 0, 0, 0]
-    layouts = neighbourhood.Unscaled(None).own_layouts(tf.constant(feats))
+    layouts = neighbourhood.Unscaled(None).read_own_layouts(tf.constant(feats))
     assert layouts.numpy().tolist() == [[1, 0, -1, -1, -1, -1]]
 
 
@@ -46,7 +46,7 @@ def test_columns_are_unscaled():
     values = np.arange(18, dtype=np.float32)[np.newaxis]
     [layouts] = neighbourhood.Unscaled(None).layouts(tf.constant(values)).numpy()
     assert layouts.tolist() == list(range(18))
-    places = neighbourhood.hat(tf.constant([5.0, 6.0, 127.0, -1.0, 0.25]))
+    places = neighbourhood.encode_places(tf.constant([5.0, 6.0, 127.0, -1.0, 0.25]))
     near = [0.75, 0.25, 0, 0, 0, 0]
     assert places.numpy().tolist() == [[0, 0, 0, 0, 0, 1], *[[0] * 6] * 3, near]
 

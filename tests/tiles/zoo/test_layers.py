@@ -14,7 +14,7 @@ def test_ramps_by_hand():
     """Of 4 bins in [0, 1], 0.6 fills two, and the third by 0.4; -1 none, 2 all."""
     x = tf.constant([[0.6, -1.0], [1.0, 2.0]])
     expected = [[1, 1, 0.4, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]]
-    np.testing.assert_allclose(late_join.ramps(x, 4), expected, atol=1e-6)
+    np.testing.assert_allclose(late_join.fill_bins(x, 4), expected, atol=1e-6)
 
 
 def test_log_features_by_hand():

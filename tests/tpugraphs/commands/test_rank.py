@@ -149,12 +149,12 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, capsys):
     scores = np.arange(12.0)[::-1]
     ranked = choices.RankedModule(scores=scores, **about, **arrays)
     order = list(range(11, -1, -1))
-    assert _listed(choices.module_table(ranked, 10)) == order[:10]
-    assert _listed(choices.module_table(ranked, 2)) == [11, 10, 3]
-    assert _listed(choices.module_table(ranked, 50)) == order
+    assert _listed(choices.format_module(ranked, 10)) == order[:10]
+    assert _listed(choices.format_module(ranked, 2)) == [11, 10, 3]
+    assert _listed(choices.format_module(ranked, 50)) == order
     assert len(_listed(text)) in (10, 11)
     unsure = dataclasses.replace(ranked, agreement=0.75)
-    line = choices.module_table(unsure, 2).splitlines()[-1]
+    line = choices.format_module(unsure, 2).splitlines()[-1]
     assert line.startswith('  unsure: ') and ' 75% ' in line
 
 

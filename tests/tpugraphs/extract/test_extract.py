@@ -248,11 +248,11 @@ def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
 )
 def test_names_fit_file_systems(name, fingerprint, expected):
     tuning = hlo_modules.tuning(hlo_modules.module(name=name), fingerprint=fingerprint)
-    assert raw_lib.graph_id(tuning) == expected
+    assert raw_lib.name_graph(tuning) == expected
     # Without a fingerprint, content tells modules apart.
     modules = [*[hlo_modules.chain('m')] * 2, hlo_modules.module(name='m')]
     tunings = [hlo_modules.tuning(module, fingerprint=0) for module in modules]
-    names = set(map(raw_lib.graph_id, tunings))
+    names = set(map(raw_lib.name_graph, tunings))
     assert len(names) == 2
     assert all(re.fullmatch('m_[0-9a-f]{16}', name) for name in names)
 

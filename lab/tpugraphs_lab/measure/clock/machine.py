@@ -28,7 +28,7 @@ def describe(core: int) -> text.JsonObject:
             )
             caches[f'L{level} {kind.lower()}'] = size
     return {
-        'cpu': hardware.processor(),
+        'cpu': hardware.find_processor(),
         'cores': os.cpu_count(),
         'core': chosen_core(core),
         'caches': caches,
