@@ -48,8 +48,8 @@ def fuzz(form, path, share=1):
     chosen(given(changed)(make_check(form, path)))()
 
 
-def assert_readers_are_known(forms, folder, own, *packages):
-    """Checks that all functions that read such files read a good one, or are `own`."""
+def find_readers(forms, folder, *packages):
+    """Returns the functions that read such files, and those that read no good one."""
     called = set()
 
     def note(frame, *unused):
@@ -64,7 +64,7 @@ def assert_readers_are_known(forms, folder, own, *packages):
         sys.setprofile(None)
     found = {place: name for package in packages for place, name in _find(package)}
     missed = {name for place, name in found.items() if place not in called}
-    assert missed <= {*own} <= {*found.values()}
+    return {*found.values()}, missed
 
 
 def _find(package):
