@@ -89,7 +89,7 @@ def map_items(
             options = pipeline_options.PipelineOptions(arguments)
             with beam.Pipeline(runner=runner, options=options) as pipeline:
                 jobs = pipeline | 'Items' >> beam.Create(list(enumerate(items)))
-                # Without the reshuffle, one worker would get all items in one bundle.
+                # Without the reshuffle, one worker may get all items in one bundle.
                 _ = jobs | 'Distribute' >> beam.Reshuffle() | 'Work' >> beam.Map(do)
         paths = [pathlib.Path(folder, f'{n}.json') for n in range(len(items))]
         return [json.loads(path.read_text()) for path in paths]

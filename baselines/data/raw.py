@@ -29,7 +29,7 @@ def name_graph(tuning: message.Message) -> str:
     gets a hash of its bytes, so that programs with the same name stay distinct.
     """
     name = clean_name(tuning.module.name)[:_MAX_NAME]
-    if not name or name.startswith('-'):
+    if not name or name.startswith('-'):  # a path that looks like a flag
         name = 'module' + name
     fingerprint = tuning.fingerprint
     if not fingerprint:

@@ -185,6 +185,7 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     # Spreadsheet programs write it.
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
+        # The \r of a Windows line end goes with the spaces around a field.
         lines = data.decode('utf-8').rstrip().split('\n')
     except UnicodeDecodeError as error:
         number = data.count(b'\n', 0, error.start) + 1

@@ -175,6 +175,7 @@ def _check_numbers(name: str, numbers: object, kind: str) -> None:
 
 def _parse_node_number(number: str) -> int:
     """Returns the number of a node, of which JSON has the digits."""
+    # `isdigit` alone takes other digits, such as superscripts, which `int` refuses.
     if not (isinstance(number, str) and number.isascii() and number.isdigit()):
         raise ValueError(
             f'a node must be a number in quotes, not {text.quoted(number)}'

@@ -177,6 +177,7 @@ class Fields:
             inner = []
             for row, message in zip(*self.find_messages(parent)):
                 value = getattr(message, name)
+                # A repeated field has a length, and no presence.
                 is_there = len(value) if name != field else message.HasField(name)
                 if is_there:
                     inner.append((row, value))

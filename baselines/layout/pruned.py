@@ -144,7 +144,7 @@ class PrunedScorer:
         cells, messages = plan.structure.count_cells(states)
         width = plan.pooled.shape[-1]
         pairs = sum(s.of_config.size for s in states)
-        # Six float32 tensors [cells, width] at once; messages are indices and values.
+        # Six float32 tensors [cells, width] at a time; else indices and values.
         return 4 * width * 6 * cells + 64 * messages + 24 * pairs
 
     def _score_slice(

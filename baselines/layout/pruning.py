@@ -257,7 +257,7 @@ def _number_joint_states(
     configs = local.shape[1]
     state, count = local[nodes[0]], int(counts[nodes[0]])
     for node in nodes[1:]:
-        # Above c / 2 states, sharing them saves less than it costs to find them.
+        # The joint states are at least as many, so they are above c / 2, too.
         if 2 * max(count, counts[node]) > configs:
             count = configs
             break

@@ -220,6 +220,7 @@ def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
     """
     start = word.removeprefix('model_')
     by_hash = [d for d in model_dirs if run_files.hash_of(d).startswith(start)]
+    # Shorter beginnings could be names of models or runs.
     if by_hash and len(start) >= _SHORTEST:
         if len(by_hash) > 1:
             raise ValueError(_explain_ambiguous(word, by_hash))

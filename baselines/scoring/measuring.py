@@ -96,6 +96,7 @@ class Measurer:
         formula = estimates(predictor, store)
         key = collection.name, store.fingerprint, bool(lists), formula is None
         if key not in self._known:
+            # References do not depend on scores: they are computed once for all runs.
             unscored = [np.zeros(0)] * len(store)
             results = report.join_results(store, unscored, formula)
             if lists:  # a configuration listed twice was measured once

@@ -235,6 +235,7 @@ class Predictor:
     def _open_whole(self, split: str) -> splits.PackedSplit:
         """Opens a whole split, or takes it from those that predictors share."""
         options, open_split = self.options, self.task.store_class.open_collection
+        # Classes cannot be a part of a key, and models do not change the data.
         key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
         opened = {} if self._opened is None else self._opened
         if key not in opened:

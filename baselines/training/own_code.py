@@ -55,6 +55,7 @@ class Graphs:
         for count in nodes.values():
             record: Any = task.make_example_record(rng, self.num_configs)
             parts = {key: getattr(record, key)[:count] for key in _BY_NODE}
+            # The example is a chain, so these are the edges of its first nodes.
             edges = record.edge_index[: count - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
         store = task.store_class.from_records('made up', records)
@@ -72,6 +73,7 @@ class Graphs:
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
         tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
         settings = self._data.settings
+        # `unpack` takes the number of configurations from the settings.
         self._data.settings = dataclasses.replace(settings, configs=len(configs))
         return self._data.unpack(tensors, 0, len(names))[0]
 
@@ -92,6 +94,7 @@ def check_loss(name: str, loss: Loss) -> None:
     with tf.GradientTape() as tape:
         tape.watch(scores)
         try:
+            # The user's function itself: its wrapper would average any shape.
             values = tf.cast(inspect.unwrap(loss)(labels, scores), tf.float32)
         except Exception as error:
             wrong = registry.describe_error(error, registry.find_file(loss))
@@ -158,6 +161,7 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
         frames = traceback.extract_stack()
         lines = [frame.lineno for frame in frames if frame.filename == path]
         variable = create(**kwargs)
+        # The innermost frame in the user's file is the line that makes it.
         place = f' ({path}, line {lines[-1]})' if lines else ''
         made.append(f'{variable.name}{place}')
         return variable
@@ -190,7 +194,7 @@ def check_any_number(
         Pairs of configurations of the first graph, and their scores [1, n].
     """
     scored, most = [], graphs.num_configs
-    for count in (1, most, 2 * most - 1):
+    for count in (1, most, 2 * most - 1):  # fewer, as many as in training, more
         chosen = tuple(i % most for i in range(count))
         graph = graphs.graph(graphs.names[:1], chosen)
         try:
@@ -231,6 +235,7 @@ def check_gradients(
     for names in (graphs.names, *((name,) for name in graphs.names)):
         with tf.GradientTape() as tape:
             scores = model(graphs.graph(names), training=True)
+            # 1, 2, 3, ... in every list: [graphs, configurations].
             labels = tf.range(1.0, graphs.num_configs + 1) + tf.zeros_like(scores)
             total = tf.add_n([loss(labels, scores), *model.losses])
         variables = model.trainable_variables

@@ -156,7 +156,7 @@ def _check_settings(config: config_lib.AnyConfig) -> None:
     if config.fold and folds.parse_fold(config.fold):
         number = len(config.collection.parts)
         if number > 1:  # one program may be in several of them
-            raise ValueError(f'--fold needs one collection, and here are {number}')
+            raise ValueError(f'--fold: data must be of one collection, not {number}')
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 

@@ -10,7 +10,7 @@ from baselines.data import hardware
 from lab.tests.helpers import measured_programs
 from lab.tests.helpers import measurements
 from tests.faults import formats
-from tests.faults import readers
+from tests.faults import reading
 import tpugraphs_lab
 from tpugraphs_lab.kernels import tpu_tiles
 from tpugraphs_lab.measure import collection_folder
@@ -72,13 +72,8 @@ def _folder(tmp_path):
 def test_changed_files_never_surprise(name, folder):
     # A module in text is parsed in a process of its own.
     share = 10 if name == 'module.hlo' else 1
-    formats.fuzz(_FORMATS[name], folder / name, share)
+    reading.fuzz(_FORMATS[name], folder / name, share)
 
 
 def test_every_reader_of_untrusted_files_has_a_format(folder):
-    with readers.trace_calls() as called:
-        for name, form in _FORMATS.items():
-            form.read(str(folder / name))
-    found = readers.find_readers(tpugraphs_lab)
-    missed = {name for place, name in found.items() if place not in called}
-    assert missed <= _OWN <= {*found.values()}
+    reading.assert_readers_are_known(_FORMATS, folder, _OWN, tpugraphs_lab)

@@ -4,6 +4,7 @@ A process is forked from one that has imported what commands import, so that a c
 takes no longer than its work.
 """
 
+import gc
 import multiprocessing
 import os
 import resource
@@ -16,7 +17,16 @@ from tests.helpers import places
 from tpugraphs import commands
 
 FORKS = multiprocessing.get_context('forkserver')
-FORKS.set_forkserver_preload(['tests.faults.preloaded'])
+FORKS.set_forkserver_preload(
+    [
+        *('lightgbm', 'matplotlib.backends.backend_svg', 'matplotlib.figure', 'optuna'),
+        *('scipy.stats', 'tensorflow_gnn', 'baselines.runs.export'),
+        *('baselines.scoring.prediction', 'baselines.training.run_training'),
+        *('tests.faults.calls', 'tpugraphs.extract.extraction'),
+        *('tpugraphs.inspect.showing', 'tpugraphs.ranking.sources'),
+        *('tpugraphs.report.page', 'tpugraphs.run_reports', 'tpugraphs.sweep.trials'),
+    ]
+)
 _STAGES = ('fsync', 'replace', 'rename', 'mkdir')
 
 
@@ -33,40 +43,26 @@ class Call:
 
     Args:
         words: of the command line; the first is a command, a script, or Python's -c.
-        fault: a function of this module, which the process calls before, and its
-            arguments.
+        fault: a function, which the process calls before, and its arguments.
+
+    Attributes:
+        process: of the command.
     """
 
     def __init__(self, folder, words, *fault):
-        pipes = [multiprocessing.Pipe(duplex=False) for _ in range(2)]
-        self._streams = [reader for reader, _ in pipes]
-        writers = [writer for _, writer in pipes]
-        self._process = FORKS.Process(
-            target=_work, args=(str(folder), words, writers, fault)
-        )
-        self._process.start()
-        for writer in writers:
-            writer.close()
-
-    @property
-    def is_running(self):
-        """Whether the process has not ended."""
-        return self._process.is_alive()
-
-    def send(self, number):
-        """Sends a signal to the process."""
-        os.kill(self._process.pid, number)
+        self._streams, ends = zip(*(FORKS.Pipe(duplex=False) for _ in range(2)))
+        args = str(folder), words, ends, fault
+        self.process = FORKS.Process(target=_work, args=args)
+        self.process.start()
+        for end in ends:
+            end.close()
 
     def done(self):
         """Waits for the end."""
-        texts = []
-        for stream in self._streams:
-            content = b''
-            while piece := os.read(stream.fileno(), 1 << 16):
-                content += piece
-            texts.append(content.decode())
-        self._process.join(60)
-        return Done(self._process.exitcode, *texts)
+        handles = [stream.fileno() for stream in self._streams]
+        texts = [open(n, encoding='utf-8', closefd=False).read() for n in handles]
+        self.process.join(60)
+        return Done(self.process.exitcode, *texts)
 
 
 def run(folder, words, *fault):
@@ -76,6 +72,8 @@ def run(folder, words, *fault):
 
 def _work(folder, words, streams, fault):
     """Runs a command in this process, and ends it."""
+    gc.freeze()  # a collection would write to, and so copy, all memory that is shared
+    gc.set_threshold(50_000, 10, 10)
     os.chdir(folder)
     os.environ['HOME'] = folder
     for number, (name, stream) in enumerate(zip(('stdout', 'stderr'), streams), 1):

@@ -1,7 +1,6 @@
 """A folder with a small file of each kind, on which commands are called."""
 
 import os
-import pathlib
 import shutil
 
 import pytest
@@ -18,19 +17,19 @@ def _template(tmp_path_factory):
     root = tmp_path_factory.mktemp('world')
     tile_records.write_splits(root / 'npz/tile/xla', 3)
     layout_runs.write_splits(root / 'layouts/nlp/default')
-    options = dict(
-        model='Trees', model_kwargs_json='{"trees": 2}', data_root='npz/tile/xla'
-    )
+    trees = dict(model='Trees', model_kwargs_json='{"trees": 2}')
     (root / 'runs').mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         for seed, name in enumerate(('aaaa', 'bbbb')):
-            trained, _ = tile_runs.train(root, **options, seed=seed)
-            shutil.move(trained, root / f'runs/model_{name}')
-            [run_file] = (root / 'out').glob('run_*')
-            shutil.move(run_file, root / f'runs/run_{name}.jsonz')
-            [ranking] = (root / 'out').glob('*.csv')
-            shutil.move(ranking, root / 'a.csv')
+            tile_runs.train(root, **trees, data_root='npz/tile/xla', seed=seed)
+            for kind, place in (
+                ('model_*', f'runs/model_{name}'),
+                ('run_*', f'runs/run_{name}.jsonz'),
+                ('*.csv', 'a.csv'),
+            ):
+                [made] = (root / 'out').glob(kind)
+                made.rename(root / place)
     for name in ('cache', 'out'):
         shutil.rmtree(root / name)
     shutil.copy(places.ROOT / 'examples/kernels.pb', root)
@@ -43,5 +42,5 @@ def _template(tmp_path_factory):
 
 @pytest.fixture(name='world')
 def _world(template, tmp_path):
-    copy = shutil.copytree(template, tmp_path / 'world', copy_function=os.link)
-    return pathlib.Path(copy)  # tests replace files, and write into none
+    # Tests replace files, and write into none.
+    return shutil.copytree(template, tmp_path / 'world', copy_function=os.link)

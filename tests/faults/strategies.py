@@ -40,37 +40,43 @@ OBJECTS = (
     ARRAYS | st.none() | st.sampled_from([7, 'abc', [[1, 2], [3]], [None], {}, ()])
 )
 
-_PLACES = st.integers(0, 10**9)
-_SIZES = st.sampled_from([0, 1, 2, 100, 10**9])
-# Bytes that come in the place of others; None: these, twice.
-_PIECES = st.binary(max_size=4) | st.sampled_from([None, bytes(100)])
+_PLACES = st.integers(0, 10**6)
+_SIZES = st.integers(0, 4) | st.sampled_from([100, 10**9])
+# What comes in the place of bytes: others, these with a bit flipped, or these twice.
+_PIECES = (
+    st.binary(max_size=4) | st.integers(0, 7) | st.sampled_from([None, b'', bytes(99)])
+)
+_PATHS = st.lists(st.integers(0, 99), max_size=4)  # to a value in JSON
 
 
 def contents(form: str, good: bytes) -> st.SearchStrategy[bytes]:
     """Returns changed bytes of a file of a form; see `formats.Format`."""
 
     def changed(change, content, *parts):
-        edits = st.lists(st.tuples(_PLACES, *parts), min_size=1, max_size=3)
+        edits = st.lists(st.tuples(*parts), min_size=1, max_size=3)
         return edits.map(lambda drawn: change(content, drawn))
 
-    in_bytes = changed(_splice, good, _SIZES, _PIECES)
+    in_bytes = changed(_splice, good, _PLACES, _SIZES, _PIECES)
     if form == 'text':
-        return in_bytes | changed(_reword, good, st.sampled_from(_WORDS))
+        return in_bytes | changed(_reword, good, _PLACES, st.sampled_from(_WORDS))
     if form == 'json':
-        return in_bytes | _DEEP | changed(_edit, good, JSON, st.booleans())
+        return in_bytes | _DEEP | changed(_edit, good, _PATHS, JSON, st.booleans())
     if form == 'gzip':
-        inner = changed(_edit, gzip.decompress(good), JSON, st.booleans())
+        inner = changed(_edit, gzip.decompress(good), _PATHS, JSON, st.booleans())
         return in_bytes | inner.map(lambda content: gzip.compress(content, 1))
     return in_bytes
 
 
-def _splice(content: bytes, edits: list[tuple[int, int, bytes | None]]) -> bytes:
+def _splice(content: bytes, edits: list[tuple[int, int, bytes | int | None]]) -> bytes:
     """Puts bytes in the place of others, which may be none, or all that follow."""
     for place, size, piece in edits:
         at = place % (len(content) + 1)
         old = content[at : at + size]
-        new = old * 2 if piece is None else piece
-        content = content[:at] + new + content[at + size :]
+        if piece is None:
+            piece = old * 2
+        elif isinstance(piece, int):
+            piece = bytes(byte ^ 1 << piece for byte in old[:1]) + old[1:]
+        content = content[:at] + piece + content[at + size :]
     return content
 
 
@@ -82,18 +88,17 @@ def _reword(content: bytes, edits: list[tuple[int, str]]) -> bytes:
     return ''.join(parts).encode()
 
 
-def _edit(content: bytes, edits: list[tuple[int, Any, bool]]) -> bytes:
+def _edit(content: bytes, edits: list[tuple[list[int], Any, bool]]) -> bytes:
     """Puts values in the place of others of JSON at any depth, or leaves these out."""
     root = [json.loads(content)]
-    for place, value, leaves_out in edits:
+    for path, value, leaves_out in edits:
         container, key = root, 0
-        while (inner := container[key]) and isinstance(inner, (list, dict)):
-            place, is_deeper = divmod(place, 8)
-            if not is_deeper:
+        for number in path:
+            inner = container[key]
+            if not isinstance(inner, (list, dict)) or not inner:
                 break
             keys = [*inner] if isinstance(inner, dict) else range(len(inner))
-            place, number = divmod(place, len(keys))
-            container, key = inner, keys[number]
+            container, key = inner, keys[number % len(keys)]
         if leaves_out and container is not root:
             del container[key]
         else:

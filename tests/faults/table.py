@@ -1,25 +1,27 @@
 """What each command reads and writes: a new one joins the tests of faults here."""
 
+import re
 from typing import NamedTuple
 
 _DATA = '--data_root=npz/tile/xla --cache_dir=cache'
 _TREES = '--model=Trees --model_kwargs_json={"trees":2}'
 _TRAIN = f'{_TREES} {_DATA} --out_dir=out'
-_LAYOUTS = '--source=nlp --search=default --data_root=layouts --cache_dir=cache'
 _TRAINING = 'npz/tile/xla/train/program_1_0001.npz'
+_CSVS = 'a.csv sample.csv'
 _RUN = 'runs/run_aaaa.jsonz runs/model_aaaa/trees.txt'
 _VALID = f'{_RUN} npz/tile/xla/valid/program_1_0001.npz'
 _TEST = f'{_RUN} npz/tile/xla/test/program_1_0001.npz'
+MADE = re.compile(r'(?<![^ =])(new[.\w]*|out)(?= |$)')
 
 
 class Command(NamedTuple):
     """A command, as it is called in the folder of `world`.
 
+    What it makes, which is whole or not there, is a word of `MADE`.
+
     Attributes:
         words: its arguments.
         reads: files that it reads, which come from anywhere.
-        writes: what it makes, which is whole or not there; a folder ends with '/'.
-        caches: whether it packs splits.
         every: the number of stages from one fault to the next; 0 for a command that
             takes a second, or does at its stages what another one does.
         alone: the error of a second one that starts at once; '' if it does its work.
@@ -27,93 +29,51 @@ class Command(NamedTuple):
 
     words: str
     reads: str = ''
-    writes: str = ''
-    caches: bool = False
     every: int = 5
     alone: str = ''
 
 
 COMMANDS = {
-    'check': Command('models.py --dir=runs/model_aaaa', 'runs/run_aaaa.jsonz', every=0),
-    'combine': Command(
-        'a.csv --sample=sample.csv --output=new.csv',
-        'a.csv sample.csv',
-        'new.csv',
-        every=1,
-    ),
-    'compete': Command(
-        '--data_root=npz --out_dir=out --dir runs/model_aaaa',
-        _TEST,
-        'out/',
-        True,
-        every=0,
-    ),
+    'check': Command('models.py --dir=runs/model_aaaa', 'runs/run_aaaa.jsonz', 0),
+    'combine': Command('a.csv --sample=sample.csv --output=new.csv', _CSVS, 1),
+    'compete': Command('--data_root=npz --out_dir=out --dir runs/model_aaaa', _TEST, 0),
     'ensemble': Command(
-        f'runs/model_aaaa runs/model_bbbb {_DATA} --output=new.csv',
-        _TEST,
-        'new.csv',
-        True,
+        f'runs/model_aaaa runs/model_bbbb {_DATA} --output=new.csv', _TEST
     ),
-    'evaluate': Command(
-        f'runs/model_aaaa {_DATA} --output=new.json', _VALID, 'new.json', True
-    ),
-    'export': Command(
-        'runs/model_aaaa new', _RUN, 'new/', every=1, alone='is there already'
-    ),
-    'extract': Command('kernels.pb new', 'kernels.pb', 'new/', every=10),
+    'evaluate': Command(f'runs/model_aaaa {_DATA} --output=new.json', _VALID),
+    'export': Command('runs/model_aaaa new', _RUN, 1, 'is there already'),
+    'extract': Command('kernels.pb new', 'kernels.pb', 10),
     'importance': Command('runs/model_aaaa', _RUN),
     'losses': Command(''),
     'models': Command(''),
-    'predict': Command(
-        f'runs/model_aaaa {_DATA} --output=new.csv', _TEST, 'new.csv', True
-    ),
+    'predict': Command(f'runs/model_aaaa {_DATA} --output=new.csv', _TEST),
     'rank': Command(
-        'kernels.pb --dir=runs/model_aaaa --output=new.csv',
-        f'kernels.pb {_RUN}',
-        'new.csv',
+        'kernels.pb --dir=runs/model_aaaa --output=new.csv', f'kernels.pb {_RUN}'
     ),
-    'report': Command(
-        f'runs/model_aaaa {_DATA} --output=new.html',
-        _VALID,
-        'new.html',
-        caches=True,
-        every=0,
-    ),
+    'report': Command(f'runs/model_aaaa {_DATA} --output=new.html', _VALID, 0),
     'runs': Command('--out_dir=runs', 'runs/run_aaaa.jsonz'),
     'settings': Command('runs/model_aaaa', 'runs/run_aaaa.jsonz'),
     'show': Command('kernels.pb', 'kernels.pb'),
     'train': Command(
         f'tile {_TRAIN} --config=config.toml',
         f'{_TRAINING} config.toml',
-        'out/',
-        True,
-        every=10,
-        alone='another training of these settings writes there',
+        10,
+        'another training of these settings writes there',
     ),
-    'sweep': Command(
-        f'tile {_TRAIN} --trials=1 --space=space.toml', 'space.toml', 'out/', every=0
-    ),
+    'sweep': Command(f'tile {_TRAIN} --trials=1 --space=space.toml', 'space.toml', 0),
     'create_kaggle_csv.py': Command(
-        '--inputcsv=a.csv --sample=sample.csv --output=new.csv',
-        'a.csv sample.csv',
-        'new.csv',
-        every=0,
+        '--inputcsv=a.csv --sample=sample.csv --output=new.csv', _CSVS, 0
     ),
     'layout_train.py': Command(
-        f'{_TREES} {_LAYOUTS} --out_dir=out',
+        f'{_TREES} --source=nlp --search=default --data_root=layouts '
+        '--cache_dir=cache --out_dir=out',
         'layouts/nlp/default/train/program_1.npz',
-        'out/',
-        True,
-        every=0,
+        0,
     ),
     'tiles_gen_predictions_csv.py': Command(
-        f'--dir=runs/model_aaaa {_DATA} --output=new.csv',
-        'runs/run_aaaa.jsonz',
-        'new.csv',
-        True,
-        every=0,
+        f'--dir=runs/model_aaaa {_DATA} --output=new.csv', 'runs/run_aaaa.jsonz', 0
     ),
-    'tiles_train.py': Command(_TRAIN, _TRAINING, 'out/', True, every=0),
+    'tiles_train.py': Command(_TRAIN, _TRAINING, 0),
 }
 # What needs more than files has tests of its own.
 APART = {

@@ -6,7 +6,7 @@ import pytest
 
 import baselines
 from tests.faults import formats
-from tests.faults import readers
+from tests.faults import reading
 import tpugraphs
 
 _EXACT = [name for name, form in formats.FORMATS.items() if form.is_exact]
@@ -35,25 +35,21 @@ def _folder(good, tmp_path):
 
 def test_every_reader_of_untrusted_files_has_a_format(folder):
     """A new one either reads a file of `formats`, or `_OWN` says why not."""
-    with readers.trace_calls() as called:
-        for name, form in formats.FORMATS.items():
-            form.read(str(folder / name))
-    found = {**readers.find_readers(baselines), **readers.find_readers(tpugraphs)}
-    missed = {name for place, name in found.items() if place not in called}
-    assert missed <= {*_OWN} <= {*found.values()}
+    all_formats = formats.FORMATS
+    reading.assert_readers_are_known(all_formats, folder, _OWN, baselines, tpugraphs)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', formats.FORMATS)
 def test_changed_files_never_surprise(name, folder):
-    formats.fuzz(formats.FORMATS[name], folder / name)
+    reading.fuzz(formats.FORMATS[name], folder / name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', _EXACT)
 def test_no_bit_of_a_zip_directory_flips_unnoticed(name, folder):
     good = (folder / name).read_bytes()
-    check = formats.make_check(formats.FORMATS[name], folder / name)
+    check = reading.make_check(formats.FORMATS[name], folder / name)
     start = good.rindex(b'PK\x05\x06')
     start = int.from_bytes(good[start + 16 : start + 20], 'little')
     for bit in range(8 * start, 8 * len(good), 29):

@@ -43,11 +43,7 @@ def test_many_configurations_are_evaluated(world):
 
 @pytest.mark.slow
 def test_many_configurations_are_extracted(world):
-    runs = [
-        hlo_modules.tile_run(100 + n % 7, default=n == 0, kernel_bounds=[n + 1, 8])
-        for n in range(_MANY)
-    ]
-    tuning = hlo_modules.tuning(hlo_modules.chain('fusion.1'), runs, 7)
+    tuning = hlo_modules.good_tile(times=[100 + n % 7 for n in range(_MANY)])
     (world / 'many.pb').write_bytes(hlo_modules.tile_file(tuning))
     done = calls.run(world, ['extract', 'many.pb', 'new'], calls.more_memory, 250 * _MB)
     assert done.code == 0, done

@@ -47,6 +47,6 @@ def wait_for_epochs(call, out_dir, count):
     """Waits until a training, a `calls.Call`, has kept the state of so many epochs."""
     deadline = time.monotonic() + 120
     while len(read_kept_curve(out_dir)['epoch']) < count:
-        assert call.is_running, call.done()
+        assert call.process.is_alive(), call.done()
         assert time.monotonic() < deadline, f'no {count} epochs in two minutes'
         time.sleep(0.05)

@@ -1,7 +1,6 @@
 """One training on several devices and processes learns what one device learns."""
 
 import json
-import signal
 import socket
 
 import numpy as np
@@ -69,7 +68,7 @@ def test_two_workers_learn_as_one_until_one_is_killed(alone, tmp_path):
         for task in tasks
     )
     processes.wait_for_epochs(chief, tmp_path / 'out', _SETTINGS['epochs'])
-    other.send(signal.SIGKILL)
+    other.process.kill()
     other.done()
     code, _, error = chief.done()
     assert code == 1 and error.count('\n') == 1

@@ -24,6 +24,7 @@ _OUTPUT = 'predictions_output_model.csv'
 _LIBRARIES = ('tensorflow_ranking', 'pandas', 'tqdm')
 _OURS = re.compile(r'^\s*(from|import) baselines\b', re.MULTILINE)
 # The working folder comes first on sys.path, as that of the script does.
+# None in sys.modules: an import of this package raises, as on a machine without it.
 _WRAPPER = """
 import runpy, sys
 sys.modules.update(baselines=None, tpugraphs=None)
@@ -83,7 +84,7 @@ def check(
             return (yield verdict.Line('FIX', subject, note))
         with open(output, newline='', encoding='utf-8') as stream:
             rows = {row_id: row.split(';') for row_id, row in csv.reader(stream)}
-    rows.pop('ID', None)
+    rows.pop('ID', None)  # the head of the table
     note += f' ranks {text.count(len(rows), "kernel")}'
     try:
         differing = grading.count_differing(grading.score_hand_in(hand_in, run), rows)

@@ -82,7 +82,7 @@ def is_npz(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     with untrusted.open_regular(path) as stream:
-        return stream.read(2) == b'PK'
+        return stream.read(2) == b'PK'  # a zip archive
 
 
 def detect_task(path: str) -> str:

@@ -138,7 +138,7 @@ class _Graph:
             box = {'boxstyle': 'round,pad=0.3', 'facecolor': _GROUPS[group][0]}
             axes.text(x, y, label, linespacing=1.1, bbox={**box, **_OUTLINE}, **_LABEL)
         axes.set_xlim(self._left - 0.1, self._right + 0.1)
-        # Upside down: layer 0, of the parameters, is at the top.
+        # Upside down: layer 0 is at the top.
         axes.set_ylim(self._rows - 0.4, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]

@@ -36,7 +36,7 @@ class TileRecord(graph_files.GraphRecord):
 
     config_feat: np.ndarray
     config_runtime_normalizers: np.ndarray
-    xla_release: int = 0
+    xla_release: int = dataclasses.field(default=0, kw_only=True)
 
     schema = TILE_SCHEMA
     max_bytes = 1 << 30  # the largest kernels have some 100,000 configurations, 10 MB

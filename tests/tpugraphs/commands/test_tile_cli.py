@@ -1,5 +1,6 @@
 """The tile scripts as processes."""
 
+import os
 import re
 import shlex
 import signal
@@ -23,7 +24,7 @@ def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
     words = ['tiles_train.py', *(f'--{name}={value}' for name, value in flags.items())]
     training, out = calls.Call(tmp_path, words), tmp_path / 'out'
     processes.wait_for_epochs(training, out, 2)
-    training.send(signal.SIGINT)
+    os.kill(training.process.pid, signal.SIGINT)
     done = training.done()
     assert done.code == 130, done
     assert [name[:11] for name in processes.list_files(out)] == ['unfinished_']
