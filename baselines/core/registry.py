@@ -109,11 +109,11 @@ def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') 
     if name in choices:
         return choices[name]
     raise ValueError(
-        f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}{ending}'
+        f'there is no {noun} {text.quoted(name)}{suggest_name(name, choices)}{ending}'
     )
 
 
-def suggest(name: str, choices: Iterable[str]) -> str:
+def suggest_name(name: str, choices: Iterable[str]) -> str:
     """Returns the end of a message about an unknown name: the nearest name, and all."""
     choices = sorted(choices)
     nearest = suggest_nearest(name, choices)
@@ -177,7 +177,7 @@ def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> N
         if name not in options:
             raise ValueError(
                 f'--model_kwargs_json: {model} has no option {text.quoted(name)}'
-                f'{suggest(name, options)}'
+                f'{suggest_name(name, options)}'
             )
 
 

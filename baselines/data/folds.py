@@ -43,7 +43,9 @@ def parse_fold(text: str) -> tuple[int, int] | None:
     return number, count
 
 
-def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndarray:
+def assign_folds(
+    groups: Sequence[str], configs: Sequence[int], count: int
+) -> np.ndarray:
     """Assigns graphs to folds, each group to one fold; see `shares.share_out`.
 
     A group's size is its share of the graphs plus its share of the configurations.
@@ -112,7 +114,7 @@ def make_fold(
     groups = [families.remove_batch_size(name) for name in programs]
     configs = np.concatenate([store.config_counts for store in joined])
     number, count = parsed
-    validates = assign(groups, configs, count) == number - 1
+    validates = assign_folds(groups, configs, count) == number - 1
     return {
         **stores,
         'train': _pack_split(fold, 'train', stores, ~validates, cache_dir),

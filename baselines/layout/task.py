@@ -102,7 +102,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
 TASK = Layout()
 
 
-def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+def compute_prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns what --estimate adds to the scores of a model: float32 [c]."""
     of_groups = _compute_group_prior(store, number).astype(np.float32)
     return of_groups[store.part('config_group', number)]

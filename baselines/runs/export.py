@@ -8,7 +8,7 @@ c configurations, k configurable nodes) and the output `scores`, float32 [c]:
 
 A tile model with computed columns (--columns) has one
 more input, `config_table` [c, T]: see `features.tile_table`, which needs no TensorFlow.
-So has a layout model with --estimate: `prior` [c], see `layout.task.prior`.
+So has a layout model with --estimate: `prior` [c], see `layout.task.compute_prior`.
 
 `assets.extra/metadata.json` describes the model: versions, the names of columns, units.
 Trees are exported as LightGBM's own text file, with such a description.
@@ -42,7 +42,7 @@ _MEANINGS = {
     'config_table': 'one row per configuration, computed by features.tile_table',
     'node_config_ids': 'nodes whose layouts are configured, counted from 0',
     'node_config_feat': 'minor_to_major by configuration and configurable node',
-    'prior': 'scores by the formula, computed by layout.task.prior; they are added',
+    'prior': 'scores by the formula, of layout.task.compute_prior; they are added',
 }
 
 

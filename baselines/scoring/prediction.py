@@ -146,6 +146,7 @@ class Predictor:
             )
         # A run of several collections reads a flag column for each of them.
         names = [part.name for part in run.collection.parts]
+        flag = scorer_lib.Flag(self.collection.name, names) if len(names) > 1 else None
         return scorer_lib.Scorer(
             self.task,
             variant,
@@ -156,9 +157,7 @@ class Predictor:
             scaling,
             keras_model,
             adds_to_formula=bool(run.args.get('estimate')),
-            flag=scorer_lib.Flag(self.collection.name, names)
-            if len(names) > 1
-            else None,
+            flag=flag,
         )
 
     def _read_model(

@@ -234,7 +234,8 @@ class Unfinished:
             if os.path.exists(self._path):
                 print('note: starting over; --resume continues the interrupted run')
         elif not self._resumes:
-            print(f'note: no run of these settings in {self._folder}; starting over')
+            where = f'there is no interrupted run of these settings in {self._folder}'
+            print(f'note: --resume: {where}; starting over')
         else:
             self._keeps = True
             print(f'resuming after epoch {self._state.epochs_done}')

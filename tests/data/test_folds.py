@@ -68,10 +68,10 @@ def test_assign_by_hand():
     groups = ['d', 'c', 'c', 'b', 'b', 'a', 'a', 'a']
     configs = [10, 5, 15, 20, 20, 10, 10, 10]
     # a -> 0, b -> 1, c -> 1 (520 < 540), d -> 0 (540 < 880).
-    assert folds.assign(groups, configs, 2).tolist() == [0, 1, 1, 1, 1, 0, 0, 0]
-    assert folds.assign(groups, configs, 4).tolist() == [3, 2, 2, 1, 1, 0, 0, 0]
+    assert folds.assign_folds(groups, configs, 2).tolist() == [0, 1, 1, 1, 1, 0, 0, 0]
+    assert folds.assign_folds(groups, configs, 4).tolist() == [3, 2, 2, 1, 1, 0, 0, 0]
     # Of equal groups the first by name goes first; a tie goes to the first fold.
-    assert folds.assign(['y', 'x', 'z'], [1, 1, 1], 2).tolist() == [1, 0, 0]
+    assert folds.assign_folds(['y', 'x', 'z'], [1, 1, 1], 2).tolist() == [1, 0, 0]
 
 
 def _split(names, seed=0, **changes):

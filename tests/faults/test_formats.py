@@ -15,7 +15,7 @@ _OWN = {
     'baselines.data.packed.packer.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._find_shipped': 'code of the package, as bytes',
-    'tpugraphs.beam._read_result': 'results of its own workers',
+    'tpugraphs.beam.map_items': 'results of its own workers',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
 }

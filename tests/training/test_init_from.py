@@ -56,7 +56,7 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     scaling = then.scorer.scaling.normalizer
     assert scaling.to_json() == first.scorer.scaling.normalizer.to_json()
     assert then.run.args['init_from'] == source
-    assert scaling.node_max.max() < 5000  # of the new data
+    assert scaling.ranges['node'][1].max() < 5000  # of the new data
 
 
 def test_other_runs_are_refused(source, root):
@@ -86,7 +86,7 @@ def test_other_data_are_refused(source, root, tmp_path):
 def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
     monkeypatch.setattr(run_files, 'has_weights', lambda model_dir: False)
     monkeypatch.setattr(finding, 'load', lambda *_: run_files.read(source))
-    with pytest.raises(ValueError, match='Trees'):
+    with pytest.raises(ValueError, match='only trees'):
         layout_runs.train(root, init_from=source, **_SAME)
 
 

@@ -89,7 +89,7 @@ def test_a_training_begins_with_the_formula(tmp_path):
     np.testing.assert_array_equal(np.sign(scores), np.sign(formula - formula.mean()))
     served, own = str(tmp_path / 'served'), options.models_file
     assert '  prior [?]' in exporting.export(predictor.run, served, own)
-    prior = layout.prior(predictor.open_split('valid'), 0)
+    prior = layout.compute_prior(predictor.open_split('valid'), 0)
     assert len(prior) == 4 and np.ptp(prior) > 0
     score, inputs = exported.load_function(served), exported.make_inputs(record)
     found = score(prior=prior, **inputs)

@@ -79,10 +79,10 @@ def test_a_run_with_our_features_predicts_what_training_did(tile_root, tmp_path)
 
 def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     wanted = config.TileConfig(recipe='strong', configs=64)
-    counts = types.SimpleNamespace(config_counts=np.array([64, 100, 20]))
+    counts = types.SimpleNamespace(group_counts=np.array([64, 100, 20]))
     assert task_data.fit_recipe(wanted, counts) == wanted
     # Of 21 kernels 18, which are 85 %, have at least the fourth smallest number, 12.
-    counts.config_counts = np.array([7, 8, 9, 12, *[31] * 17])
+    counts.group_counts = np.array([7, 8, 9, 12, *[31] * 17])
     assert task_data.fit_recipe(wanted, counts).configs == 12
     assert ' 64 configurations' in capsys.readouterr().out
 

@@ -42,7 +42,9 @@ class Records(Sequence):
             return [self._store.record(n) for n in range(len(self))[which]]
         if isinstance(which, str):
             if which not in self.ids:
-                raise KeyError(f'no graph {which!r}{registry.suggest(which, self.ids)}')
+                raise KeyError(
+                    f'no graph {which!r}{registry.suggest_name(which, self.ids)}'
+                )
             which = self.ids.index(which)
         return self._store.record(range(len(self))[which])
 

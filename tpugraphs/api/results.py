@@ -81,11 +81,11 @@ class Ranking(list[Ranked]):
 
     def to_json(self, path: Path | None = None) -> str:
         """Returns the JSON of `tpugraphs rank --json`; also writes it to `path`."""
-        return self._write('.json', path)
+        return self._write_table('.json', path)
 
     def to_csv(self, path: Path | None = None) -> str:
         """Returns CSV with a row for each configuration; also writes it to `path`."""
-        return self._write('.csv', path)
+        return self._write_table('.csv', path)
 
     def to_pandas(self) -> 'pandas.DataFrame':
         """Returns a pandas.DataFrame with a row for each configuration, as `to_csv`.
@@ -100,7 +100,7 @@ class Ranking(list[Ranked]):
         ]
         return _import_pandas().DataFrame(rows, columns=choices.COLUMNS)
 
-    def _write(self, suffix: str, path: Path | None) -> str:
+    def _write_table(self, suffix: str, path: Path | None) -> str:
         """Returns text in the format of an ending, and writes it to `path`, if any."""
         stream, summary = io.StringIO(), choices.Summary()
         writer = choices.WRITERS[suffix](stream, self._model_dir)

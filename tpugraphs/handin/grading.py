@@ -102,7 +102,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
     names = [n for n in (name, trained) if n] or [*registry.drop_aliases(models)]
     for model in dict.fromkeys(names or ['*']):
         if model not in models:
-            suggested = registry.suggest(model, models)
+            suggested = registry.suggest_name(model, models)
             note = f'there is no model {text.quoted(model)}{suggested}'
             return (yield verdict.Line('FIX', hand_in.file, note))
         kwargs = read_model_kwargs(run) if run and model == trained else {}
