@@ -5,9 +5,6 @@ returns what was in the good one, wherever the format has checksums.
 """
 
 from collections.abc import Callable
-import functools
-import gzip
-import json
 import os
 import pathlib
 import shutil
@@ -135,12 +132,12 @@ FORMATS = {
         'json',
     ),
     'ranking.csv': Format(
-        functools.partial(submission.read_predictions, padded=True),
+        lambda path: submission.read_predictions(path, padded=True),
         b'ID,TopConfigs\ntile:xla:a,4;1;0;2;3\nlayout:nlp:random:b,1;0;2\n',
         'text',
     ),
     'config.toml': Format(
-        functools.partial(scripts.read_toml, config.TileConfig),
+        lambda path: scripts.read_toml(config.TileConfig, path),
         b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}',
         'text',
     ),
@@ -172,8 +169,7 @@ def write_good_files(folder):
     changes = dict(pad=-1, node_feat_extra=extra)
     kernel = tile_records.make_record(rng, nodes=4, configs=5, **changes)
     kernel.write(str(folder / 'tile.npz'))
-    program = layout_files.make_record(rng, nodes=6, configs=4)
-    program.write(str(folder / 'layout.npz'))
+    layout_files.make_record(rng, nodes=6, configs=4).write(str(folder / 'layout.npz'))
     shutil.copy(folder / 'tile.npz', folder / 'npz_without_suffix')
     state = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
     curve = {'curve': {'epoch': [0, 1]}}
@@ -181,9 +177,9 @@ def write_good_files(folder):
     with tarfile.open(folder / 'archive.tar', mode='w') as tar:
         for name in ('a', 'b' * 120):
             tar.add(folder / 'tile.npz', f'{_FOLDER}/{name}.npz')
-    rankings = {f'tile:xla:{i}': [4, 1, 0, 2, 3] for i in range(20)}
-    made = made_runs.make_tile_run(folder / 'run', test_predictions=rankings)
+    made = made_runs.make_tile_run(folder / 'run', test_predictions={'a': [1, 0]})
     run = finished_runs.read_info(pathlib.Path(made))
     del run['digest']  # which would refuse most changes
-    (folder / 'run/run_0.jsonz').write_bytes(gzip.compress(json.dumps(run).encode()))
-    os.rename(made, folder / 'run/model_0')
+    finished_runs.write_info(made, run)
+    for path in (folder / 'run').iterdir():
+        path.rename(path.with_name(f'{path.name.partition("_")[0]}_0{path.suffix}'))
