@@ -76,4 +76,5 @@ def test_changed_files_never_surprise(name, folder):
 
 
 def test_every_reader_of_untrusted_files_has_a_format(folder):
-    reading.assert_readers_are_known(_FORMATS, folder, _OWN, tpugraphs_lab)
+    found, missed = reading.find_readers(_FORMATS, folder, tpugraphs_lab)
+    assert missed <= _OWN <= found

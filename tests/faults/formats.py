@@ -60,7 +60,7 @@ class Format(NamedTuple):
     is_exact: bool = False
 
 
-def _read_modules(path: str) -> None:
+def _read_modules(path):
     contents.read_contents(path)
     file = reading.read_tuning(path)
     for tuning in file.modules:
@@ -68,13 +68,13 @@ def _read_modules(path: str) -> None:
         raw.extract_configs(file.kind, tuning, nodes)
 
 
-def _read_unfinished(path: str) -> Any:
+def _read_unfinished(path):
     [line] = listing.list_unfinished([os.path.dirname(path)])
     assert line.isprintable()
     return checkpoints.read_state(path)
 
 
-def _read_run(path: str) -> None:
+def _read_run(path):
     """Reads a file of a run as `tpugraphs runs` and `predict` do."""
     folder = path.partition('/run/')[0] + '/run'
     listing.read_rows([folder])
@@ -84,18 +84,18 @@ def _read_run(path: str) -> None:
     assert np.isfinite(normalizer.nodes(columns)).all()
 
 
-def _read_trees(path: str) -> None:
+def _read_trees(path):
     trees = booster.Trees.read(path)
     rows = np.zeros((2, len(trees.used)), np.float32)
     assert np.isfinite(trees.predict(rows)).all()
 
 
-def _read_space(path: str) -> None:
+def _read_space(path):
     space = pytest.importorskip('tpugraphs.sweep.space')  # needs Optuna
     space.read_space(path, config.TileConfig())
 
 
-def _unpack(path: str) -> None:
+def _unpack(path):
     root = pathlib.Path(path).parent / 'root'
     before = {*root.parent.rglob('*')}
     archives.unpack(path, str(root), _FOLDER)
@@ -163,7 +163,7 @@ FORMATS = {
 }
 
 
-def write_good_files(folder: pathlib.Path) -> None:
+def write_good_files(folder):
     """Writes a good file of each format."""
     for name, form in FORMATS.items():
         if form.good:
