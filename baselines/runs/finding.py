@@ -87,27 +87,27 @@ def find(name: str, task: str = '') -> list[str]:
     elif name == PRETRAINED:
         raise ValueError(extensions.refer_to_lab(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
-    is_folder = os.path.isdir(path)
-    if is_folder and run_files.hash_of(path):
-        return [path]
-    folder, word = (path, '') if is_folder else os.path.split(name.rstrip('/'))
+    folder, word = os.path.split(name.rstrip('/'))
+    if os.path.isdir(path):
+        if run_files.hash_of(path):
+            return [path]
+        folder, word = path, ''  # any run in it
     folders = [files.expand(folder)] if folder else list_default_folders()
     model_dirs = _list_dirs(folders)
-    matches = model_dirs if is_folder else _match(word, model_dirs, task)
-    if is_folder and len(matches) > 1:
+    matches = _match(word, model_dirs, task) if word else model_dirs
+    if len(matches) > 1 and not word:
         raise ValueError(f"{_explain_ambiguous(path, matches)}; or '{path}/{LATEST}'")
     if matches:
         return matches
-    message = explain_no_runs(folders, task)
-    if is_folder:
-        message = _explain_renamed(path) or message
-    elif model_dirs and word != LATEST:
+    if model_dirs and word != LATEST:
         message = (
             f'no run in {" or ".join(folders)} is called {word!r}; it is {FORMS}. '
             f'The newest are {_list_newest(model_dirs)}; `tpugraphs runs` lists all'
         )
-    elif folder and word != LATEST:
+    elif folder and word not in ('', LATEST):
         message = f'there is no directory {path}'
+    else:
+        message = _explain_renamed(path) or explain_no_runs(folders, task)
     raise ValueError(f'--dir: {message}')
 
 
@@ -158,8 +158,6 @@ def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFil
 
 def load_dir(model_dir: str) -> run_files.RunFile:
     """Reads the run of a model directory; see `load`."""
-    if not _holds_model(model_dir):
-        raise ValueError(f'--dir: {model_dir} holds no saved model')
     run = run_files.read(model_dir)
     check_weights(run)
     return run
@@ -241,15 +239,10 @@ def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
     return [run.model_dir for run in matches]
 
 
-def _holds_model(folder: str) -> bool:
-    """Returns whether there is a checkpoint or a file of trees in a folder."""
-    trees = run_files.make_trees_path(folder)
-    return run_files.has_weights(folder) or os.path.lexists(trees)
-
-
 def _explain_renamed(folder: str) -> str:
     """Says how to name a saved model that was renamed; '' for another folder."""
-    if not _holds_model(folder):
+    trees = run_files.make_trees_path(folder)
+    if not run_files.has_weights(folder) and not os.path.lexists(trees):
         return ''
     parent = os.path.dirname(folder)
     run_hashes = [m[1] for m in map(_RUN_FILE.fullmatch, os.listdir(parent)) if m]
