@@ -28,6 +28,9 @@ from baselines.core import text
 _MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
 _MOST_DIGITS = 308  # as many as any float has; older Pythons take minutes for more
 
+_END_BYTES = 22  # at the end of a zip archive; they hold the number of its members
+_MANY_MEMBERS = (1 << 16) - 1  # or more
+
 # Errors of reading JSON, and of taking out fields that may be missing.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
@@ -140,6 +143,11 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
                 for name, times in names.most_common(1):
                     if times > 1:
                         raise FieldError(f'holds {text.quoted(name)} twice')
+                # A damaged entry of the directory may take the next one for a comment.
+                stream.seek(-_END_BYTES - len(archive.comment), os.SEEK_END)
+                count = int.from_bytes(stream.read(_END_BYTES)[10:12], 'little')
+                if count not in (len(archive.namelist()), _MANY_MEMBERS):
+                    raise ValueError(f'it has to have {count} members')
                 yield archive
         except FieldError:
             raise
