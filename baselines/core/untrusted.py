@@ -147,7 +147,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
                 stream.seek(-_END_BYTES - len(archive.comment), os.SEEK_END)
                 count = int.from_bytes(stream.read(_END_BYTES)[10:12], 'little')
                 if count not in (len(archive.namelist()), _MANY_MEMBERS):
-                    raise ValueError(f'it has to have {count} members')
+                    raise ValueError(f'it must have {count} members')
                 yield archive
         except FieldError:
             raise

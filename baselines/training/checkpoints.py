@@ -1,11 +1,13 @@
 """Saves the state of a training after each epoch, so that it can be resumed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import json
 import os
 import re
+import signal
+import threading
 import time
 import uuid
 
@@ -32,7 +34,7 @@ class Unfinished:
     """An unfinished run, identified by its settings and data, with its state on disk.
 
     As a context manager it prevents other processes from running the same training,
-    and prints on Ctrl-C how many epochs are saved.
+    and raises for Ctrl-C an `Interrupted` with the number of saved epochs.
 
     Attributes:
         key: hash of the settings and data.
@@ -69,6 +71,7 @@ class Unfinished:
         self._keeps = False  # True where the file holds a state of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
+        self._is_interrupted = self._delays = False
         self._state, self._finished = progress.State(), None
         kept = read_state(self._path) if config.resume else None
         if config.resume and kept is None:
@@ -109,6 +112,12 @@ class Unfinished:
             'there; wait for it, or choose another --seed or --out_dir'
         )
         self._lock.enter_context(files.hold_lock(lock, refusal))
+        # TensorFlow loses a KeyboardInterrupt now and then, or raises another error.
+        default = signal.default_int_handler
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGINT) is default:
+            signal.signal(signal.SIGINT, self._note_interrupt)
+            self._lock.callback(signal.signal, signal.SIGINT, default)
         if not os.path.isdir(self._model_dir):
             # `saved.save_run` writes the run file before it renames the directory, so
             # this one is left over from an interruption.
@@ -125,7 +134,7 @@ class Unfinished:
         self, unused_kind: object, error: BaseException | None, unused_traceback: object
     ) -> None:
         self._lock.close()
-        if not text.is_interrupt(error):
+        if error is None or not (self._is_interrupted or text.is_interrupt(error)):
             return
         # Ctrl-C may have come while the file was renamed, so only the file says.
         kept = read_state(self._path) if self._keeps else None
@@ -134,6 +143,26 @@ class Unfinished:
             raise text.Interrupted(f'kept {epochs}', '--resume') from None
         if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
             raise KeyboardInterrupt from None
+
+    def _note_interrupt(self, *unused: object) -> None:
+        """Notes the first Ctrl-C, and raises KeyboardInterrupt unless it is delayed."""
+        is_first, self._is_interrupted = not self._is_interrupted, True
+        if not (is_first and self._delays):
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def delay_interrupts(self) -> Iterator[None]:
+        """Raises KeyboardInterrupt at the end of the block for Ctrl-C before or in it.
+
+        A database whose transaction is interrupted stays locked.
+        """
+        self._delays = True
+        try:
+            yield
+        finally:
+            self._delays = False
+        if self._is_interrupted:
+            raise KeyboardInterrupt
 
     def _check_code(
         self, arrays: Mapping[str, np.ndarray], stored: Sequence[Sequence[str]]

@@ -116,7 +116,7 @@ class Trainer:
         self,
         data: task_data.TaskData,
         state: progress.State | None = None,
-        after_epoch: Sequence[progress.AfterEpoch] = (),
+        after_epoch: progress.AfterEpoch = lambda state: None,
     ) -> progress.State:
         """Trains until the validation score stops rising.
 
@@ -165,8 +165,7 @@ class Trainer:
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
                 is_better = state.add_epoch(row, measured, weights)
                 state.variables = steps.get_state()
-                for call in after_epoch:  # first: an epoch that is shown is saved
-                    call(state)
+                after_epoch(state)  # first: an epoch that is shown is saved
                 shown.show_epoch(state.curve, is_better)
         if state.best_weights:
             is_early = state.epochs_done < settings.epochs

@@ -195,9 +195,15 @@ def _fit_models(
     trees, learned = None, {}
     if trainer is not None:
         state = checkpoint.find_state()
+
+        def end_epoch(state: progress.State) -> None:
+            with checkpoint.delay_interrupts():
+                checkpoint.write_state(state)
+                if after_epoch is not None:
+                    after_epoch(state)
+
         try:
-            callbacks = [checkpoint.write_state, *filter(None, [after_epoch])]
-            state = trainer.fit(data, state, callbacks)
+            state = trainer.fit(data, state, end_epoch)
         except progress.MisfitError as error:
             raise checkpoint.make_misfit_error(error) from None
         learned = {'train_curve': state.curve, 'best_epoch': state.best_epoch}

@@ -77,7 +77,7 @@ def _fit(
     state=None,
     data=None,
     validate_first=False,
-    after_epoch=(),
+    after_epoch=lambda state: None,
     **settings,
 ):
     """Trains where validation finds `opas`, one per epoch."""
@@ -140,7 +140,7 @@ def test_known_weights_are_kept_unless_an_epoch_is_better(capsys):
     unpaired.sums = [(1.0, 0.0, 0.0)]
     after = lambda state: seen.append((state.epochs_done, *state.best_weights))
     settings = dict(epochs=2, early_stop=1, validate_first=True)
-    _, state = _fit([None] * 3, unpaired, after_epoch=[after], **settings)
+    _, state = _fit([None] * 3, unpaired, after_epoch=after, **settings)
     assert unpaired.weights == [2] and state.best_epoch == 1
     assert state.curve['train_opa'] == state.curve['val_opa'] == [None] * 2
     assert seen == [(1, 1), (2, 2)]

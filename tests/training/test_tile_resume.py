@@ -1,8 +1,10 @@
 """Interrupted trainings go on as if nothing had happened."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 
 import numpy as np
@@ -10,9 +12,12 @@ import pytest
 import tensorflow as tf
 
 from baselines.core import exits
+from baselines.core import text
 from baselines.evaluation import submission
 from baselines.runs import saved
 from baselines.training import checkpoints
+from baselines.training import run_training
+from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import refusals
 from tests.helpers import tile_records
@@ -175,6 +180,48 @@ def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch, weights_alon
     assert 'resuming after epoch 1\n' in printed and 'val loss' not in printed
     assert finished_runs.read_info(model_dir)['train_curve']['epoch'] == [0]
     tf.keras.models.load_model(str(model_dir), compile=False)
+
+
+def _raise_from_c():
+    raise TypeError('an error without a context, as TensorFlow makes it')
+
+
+@pytest.mark.parametrize('lose', [lambda: None, _raise_from_c])
+def test_ctrl_c_that_a_library_loses(root, tmp_path, monkeypatch, lose):
+    """In the second epoch, whose state is kept where the training went on."""
+    draw_steps, handler = task_data.TileData.draw_steps, signal.getsignal(signal.SIGINT)
+
+    def draw(data, epoch):
+        with contextlib.suppress(KeyboardInterrupt):
+            if epoch == 1:
+                signal.raise_signal(signal.SIGINT)
+        if epoch == 1:
+            lose()
+        return draw_steps(data, epoch)
+
+    monkeypatch.setattr(task_data.TileData, 'draw_steps', draw)
+    changes = dict(tile_runs.TINY, epochs=4, out_dir=str(tmp_path))
+    with pytest.raises(text.Interrupted) as caught:
+        tile_runs.train(root, **changes)
+    epochs = '1 epoch' if lose is _raise_from_c else '2 epochs'
+    assert str(caught.value) == f'kept {epochs}'
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize('times, calls', [(1, 1), (2, 0)])
+def test_ctrl_c_while_an_epoch_is_reported(root, tmp_path, times, calls):
+    """The report ends first, as it may write to a database; a second one stops it."""
+    ended = []
+
+    def after_epoch(state):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        ended.append(state.epochs_done)
+
+    changes = dict(tile_runs.TINY, epochs=4, out_dir=str(tmp_path))
+    with pytest.raises(text.Interrupted) as caught:
+        run_training.train(tile_runs.settings(root, **changes), after_epoch=after_epoch)
+    assert str(caught.value) == 'kept 1 epoch' and len(ended) == calls
 
 
 def _listing(folder):
