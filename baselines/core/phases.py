@@ -46,8 +46,7 @@ class Phase:
     ):
         self._title, self._unit, self.done = title, unit, done
         self._least_level = logging.INFO if delay else logging.DEBUG
-        self._all = f'{total / 1e6:,.0f} MB' if unit == 'B' else text.count(total, unit)
-        self._remark = ''
+        self._all = self._remark = ''
         self._bar = tqdm.tqdm(
             desc=title,
             total=total,
@@ -58,7 +57,13 @@ class Phase:
             disable=None,  # unless stderr is a terminal
             delay=delay,
         )
-        self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
+        # tqdm disables a bar without a terminal
+        self._is_logged = self._bar.disable and get_logger().isEnabledFor(logging.INFO)
+        if self._is_logged:
+            in_bytes = unit == 'B'
+            self._all = (
+                f'{total / 1e6:,.0f} MB' if in_bytes else text.count(total, unit)
+            )
 
     def __enter__(self) -> 'Phase':
         self._began = self._said = time.monotonic()

@@ -29,7 +29,6 @@ _MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
 _MOST_DIGITS = 308  # as many as any float has; older Pythons take minutes for more
 
 _END_BYTES = 22  # at the end of a zip archive; they hold the number of its members
-_MANY_MEMBERS = (1 << 16) - 1  # or more
 
 # Errors of reading JSON, and of taking out fields that may be missing.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -126,6 +125,22 @@ def loads(content: bytes | str, finite: bool = True) -> Any:
         raise ValueError('nested too deeply') from None
 
 
+def check_size(content: bytes, size: int, containers: int, values: int) -> None:
+    """Raises ValueError for JSON that holds more; before it is parsed.
+
+    Args:
+        size: the most bytes.
+        containers: the most lists and objects.
+        values: the most values, which take 8 to 250 bytes of memory each.
+    """
+    if len(content) > size:
+        raise ValueError(f'it unpacks to more than {size} bytes')
+    # Brackets and commas in strings count, too, so these are upper bounds.
+    there = content.count(b'[') + content.count(b'{')
+    if there > containers or content.count(b',') > values:
+        raise ValueError('it holds more values than any run has')
+
+
 @contextlib.contextmanager
 def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
     """Opens an npz file, a zip archive; names it in errors raised inside the block.
@@ -146,7 +161,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
                 # A damaged entry of the directory may take the next one for a comment.
                 stream.seek(-_END_BYTES - len(archive.comment), os.SEEK_END)
                 count = int.from_bytes(stream.read(_END_BYTES)[10:12], 'little')
-                if count not in (len(archive.namelist()), _MANY_MEMBERS):
+                if count not in (len(archive.namelist()), 0xFFFF):  # zip64: not known
                     raise ValueError(f'it must have {count} members')
                 yield archive
         except FieldError:

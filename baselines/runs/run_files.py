@@ -26,16 +26,14 @@ if TYPE_CHECKING:
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.
 MOST_BYTES = 64 << 20
-# A value takes 8 to 250 bytes of memory; containers are lists and objects.
-MOST_CONTAINERS, MOST_VALUES = 1_000_000, 4_000_000
+LIMITS = {'size': MOST_BYTES, 'containers': 1_000_000, 'values': 4_000_000}
 # In a model directory, the path that the files of a checkpoint begin with.
 WEIGHTS = os.path.join('variables', 'variables')
 _MODEL_DIR = re.compile(r'model_(\w+)')
 # Arguments in a run file that are paths on a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 # The fields of a file of code; see `code_files`.
-_TEXT: untrusted.Rule = (lambda value: isinstance(value, str), 'text')
-_CODE = dict.fromkeys(('flag', 'path', 'sha256', 'copy'), _TEXT)
+_CODE = ('flag', 'path', 'sha256', 'copy')
 
 
 class RunFile:
@@ -216,7 +214,7 @@ def read(model_dir: str) -> RunFile:
         with untrusted.open_regular(path, MOST_BYTES) as stream:
             # One byte more than allowed, by which `check_size` finds it too large.
             content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
-        check_size(content)
+        untrusted.check_size(content, **LIMITS)
         # The published code writes NaN.
         info = untrusted.loads(content, finite=False)
     except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
@@ -225,16 +223,6 @@ def read(model_dir: str) -> RunFile:
         ) from None
     with text.locate_errors(f'the run file {path}'):
         return RunFile(model_dir, info)
-
-
-def check_size(content: bytes) -> None:
-    """Raises ValueError for JSON larger than any run's; before it is parsed."""
-    if len(content) > MOST_BYTES:
-        raise ValueError(f'it unpacks to more than {MOST_BYTES} bytes')
-    # Brackets and commas in strings count, too, so these are upper bounds.
-    containers = content.count(b'[') + content.count(b'{')
-    if containers > MOST_CONTAINERS or content.count(b',') > MOST_VALUES:
-        raise ValueError('it holds more values than any run has')
 
 
 def _check_args(info: object) -> text.JsonObject:
@@ -259,9 +247,10 @@ def _check_code(info: text.JsonObject) -> list[dict[str, str]]:
     code = info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None
     entries = entries if isinstance(entries, list) else []
-    with text.locate_errors('code.files'):
-        for entry in entries:
-            untrusted.check_fields(entry, _CODE)
+    for entry in entries:
+        known = entry if isinstance(entry, dict) else {}
+        if not all(isinstance(known.get(name), str) for name in _CODE):
+            raise ValueError(f'code.files: each must have the texts {", ".join(_CODE)}')
     return entries
 
 

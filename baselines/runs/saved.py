@@ -18,6 +18,7 @@ from absl import logging as absl_logging
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.trees import booster as trees_lib
@@ -91,7 +92,7 @@ def _make_content(
     whole = run_files.add_digests(info, weights_digest, trees_digest)
     content = json.dumps(whole, allow_nan=False).encode()
     try:
-        run_files.check_size(content)
+        untrusted.check_size(content, **run_files.LIMITS)
     except ValueError as error:
         if not info.get('test_predictions'):
             raise

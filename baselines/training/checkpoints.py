@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import threading
 import time
 import uuid
 
@@ -114,10 +113,10 @@ class Unfinished:
         self._lock.enter_context(files.hold_lock(lock, refusal))
         # TensorFlow loses a KeyboardInterrupt now and then, or raises another error.
         default = signal.default_int_handler
-        in_main = threading.current_thread() is threading.main_thread()
-        if in_main and signal.getsignal(signal.SIGINT) is default:
-            signal.signal(signal.SIGINT, self._note_interrupt)
-            self._lock.callback(signal.signal, signal.SIGINT, default)
+        if signal.getsignal(signal.SIGINT) is default:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGINT, self._note_interrupt)
+                self._lock.callback(signal.signal, signal.SIGINT, default)
         if not os.path.isdir(self._model_dir):
             # `saved.save_run` writes the run file before it renames the directory, so
             # this one is left over from an interruption.

@@ -163,17 +163,19 @@ class Progress:
         if 'val_tau' in curve:
             names['val_tau'] = 'val tau'
         # The columns keep their places when the epoch gets another digit.
-        number = f'{last["epoch"] + 1:{len(str(self._epochs))}d}/{self._epochs}'
-        times = np.add(curve['train_seconds'], curve['val_seconds'])
-        left = (self._epochs - 1 - last['epoch']) * times[-_RECENT:].mean()
-        head = ['epoch', *(f'{n:>7}' for n in names.values()), f'{"time":>7}', '  left']
-        cells = [number, *(show_value(last[name]) for name in names)]
-        cells += [f'{times[-1]:.1f} s', _show_time(left)]
-        titles, row = text.format_table([head, cells], '>')
+        most = len(str(self._epochs))
+        first = max(2 * most + 1, len('epoch'))
+        widths = [max(len(title), 7) for title in names.values()]
         if not self._headed:
             self._headed = True
+            titles = '  '.join(t.rjust(w) for t, w in zip(names.values(), widths))
             self._say(self._legend)
-            self._say(titles)
+            self._say(f'{"epoch":>{first}}  {titles}     time    left')
+        number = f'{last["epoch"] + 1:{most}d}/{self._epochs}'
+        row = '  '.join(show_value(last[n]).rjust(w) for n, w in zip(names, widths))
+        times = np.add(curve['train_seconds'], curve['val_seconds'])
+        left = (self._epochs - 1 - last['epoch']) * times[-_RECENT:].mean()
+        row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_show_time(left):>6}'
         self._skipped = f'{row}{" *" * is_better}'
         self._since += times[-1]
         if self._since >= _BETWEEN or not sys.stdout.isatty():

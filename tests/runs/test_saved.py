@@ -226,8 +226,14 @@ def test_values_that_cannot_be(name, value):
         run_files.RunFile('model_1', {'args': {'model': 'M'}, name: value})
 
 
+def _lower_limits(monkeypatch, **limits):
+    limits = {**run_files.LIMITS, **limits}
+    monkeypatch.setattr(run_files, 'LIMITS', limits)
+    monkeypatch.setattr(run_files, 'MOST_BYTES', limits['size'])
+
+
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
-    monkeypatch.setattr(run_files, 'MOST_BYTES', 1_000)
+    _lower_limits(monkeypatch, size=1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
     assert finding.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
@@ -237,8 +243,7 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 
 @pytest.mark.parametrize('piece', ['{},', '"",'])
 def test_a_run_file_of_too_many_values(run, piece, monkeypatch):
-    for name in ('MOST_CONTAINERS', 'MOST_VALUES'):
-        monkeypatch.setattr(run_files, name, 100)
+    _lower_limits(monkeypatch, containers=100, values=100)
     run[1].write_bytes(_gzipped('{"args": [' + 200 * piece + '0]}'))
     message = _load_message(run)
     assert f'{run[1]} ' in message and 'values' in message
@@ -358,7 +363,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
 def test_what_is_written_is_read_of_too_many_configurations(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(run_files, 'MOST_BYTES', 2_000)
+    _lower_limits(monkeypatch, size=2_000)
     info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
     run = saved.save_run(str(tmp_path), 'abc', info, _model())
     said = capsys.readouterr().out
@@ -370,7 +375,7 @@ def test_what_is_written_is_read_of_too_many_configurations(
 
 
 def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_files, 'MOST_VALUES', 100)
+    _lower_limits(monkeypatch, values=100)
     info = {**_INFO, 'noise': [0] * 200}
     assert _message(ValueError, saved.save_run, str(tmp_path), 'x', info, _model())
     assert os.listdir(tmp_path) == []

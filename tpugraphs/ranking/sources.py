@@ -275,10 +275,9 @@ def _load_predictor(
     source: reading.Source,
 ) -> prediction.Predictor:
     """Loads the run of --dir, or one that suits the first source; notes which it is."""
-    task = ''
     # These names are of runs of both tasks: the files tell which one is meant.
-    if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
-        task = _task_of(source, candidates)
+    of_both = os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE)
+    task = _find_task(source, candidates) if of_both else ''
     options = settings_lib.make_from_options(
         prediction.Options, args, task=task, once=True
     )
@@ -299,7 +298,7 @@ def _print_errors(messages: Sequence[str]) -> None:
         print(f'error: {message}', file=sys.stderr)
 
 
-def _task_of(source: reading.Source, candidates: ranking.Candidates) -> str:
+def _find_task(source: reading.Source, candidates: ranking.Candidates) -> str:
     """Returns the task of candidates, or of a raw file; '' for a program."""
     if candidates:
         # Candidates of layouts name a list of them; those of tiles their bounds.
