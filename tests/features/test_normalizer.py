@@ -170,10 +170,10 @@ def test_golden(tmp_path, prefix, kind, folder, configs, min_configs):
     kept['train'] = np.flatnonzero(stores['train'].config_counts >= min_configs)
     fitted = normalizer.Normalizer.fit(stores['train'], kept['train'])
     for ours, theirs in (('node', 'node_feat'), ('config', configs)):
-        for name in ('used', 'min', 'max'):
-            np.testing.assert_array_equal(
-                getattr(fitted, f'{ours}_{name}'), golden[f'{prefix}_{theirs}_{name}']
-            )
+        found = fitted.used[ours], *fitted.ranges[ours]
+        for name, column in zip(('used', 'min', 'max'), found, strict=True):
+            expected = golden[f'{prefix}_{theirs}_{name}']
+            np.testing.assert_array_equal(column, expected)
     opcodes = [stores[split].max_opcode[kept[split]] for split in stores]
     assert normalizer.count_ops(*opcodes) == golden[f'{prefix}_num_ops']
     for split, theirs in zip(stores, ('train', 'validation', 'test')):
