@@ -44,7 +44,7 @@ class Collection(NamedTuple):
         by_name = {collection.name: collection for collection in COLLECTIONS}
         return [by_name[name] for name in names if name in by_name]
 
-    def part(self, name: str, model_dir: str) -> 'Collection':
+    def select_part(self, name: str, model_dir: str) -> 'Collection':
         """Returns the collection that a run of this one scores.
 
         Args:

@@ -100,7 +100,7 @@ def load(
             f'{" ".join(names)}'
         )
     parts = {
-        name: run.collection.part(options.collection, run.model_dir)
+        name: run.collection.select_part(options.collection, run.model_dir)
         for name, run in runs.items()
     }
     first = next(iter(runs))

@@ -62,7 +62,7 @@ def export(
         return lines
     options = prediction.Options(models_file=models_file)
     predictor = prediction.Predictor(
-        run.collection.part(collection, run.model_dir), options, run
+        run.collection.select_part(collection, run.model_dir), options, run
     )
     scorer = predictor.scorer
     # A layout model of --estimate was trained to correct the formula's scores.

@@ -369,7 +369,7 @@ def load(name: str, options: Options = Options()) -> Predictor:
     """
     if name != finding.ESTIMATE:
         run = finding.load(name, options.task)
-        part = run.collection.part(options.collection, run.model_dir)
+        part = run.collection.select_part(options.collection, run.model_dir)
         return Predictor(part, options, run).read()
     return _make_estimate(options, {})
 
@@ -400,9 +400,9 @@ def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
     for model_dir, run in finding.load_all(trained, options.task).items():
         parts = run.collection.parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
-            parts = [run.collection.part('', run.model_dir)]
+            parts = [run.collection.select_part('', run.model_dir)]
         elif options.collection or len(parts) == 1:
-            parts = [run.collection.part(options.collection, run.model_dir)]
+            parts = [run.collection.select_part(options.collection, run.model_dir)]
         for part in parts:
             name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
             predictors[name] = Predictor(part, options, run, opened=opened)

@@ -198,7 +198,7 @@ def _measure_validation(
 
 def _score_fold(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
     """Scores the graphs of a run's own fold and of the test split."""
-    part = run.collection.part('', run.model_dir)
+    part = run.collection.select_part('', run.model_dir)
     predictor = prediction.Predictor(part, _make_options(config), run)
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
     results = report.join_results(valid, predictor.score(valid))

@@ -128,7 +128,7 @@ def test_predict_and_evaluate(tmp_path, capsys):
 def test_a_run_has_a_collection_of_its_own(tmp_path):
     model_dir = made_runs.make_layout_run(tmp_path)
     run = finding.load(model_dir)
-    assert run.collection.part('', run.model_dir).name == 'layout:xla:random'
+    assert run.collection.select_part('', run.model_dir).name == 'layout:xla:random'
     load = lambda: tpugraphs.load(model_dir, collection='tile:xla')
     assert_refused(load, '--collection=tile:xla', model_dir, 'layout:xla:random')
 

@@ -276,7 +276,7 @@ def load(
     run_file = run_files.read(finding.find_one(name))
     if collection:
         # Refuses a collection that the run was not trained on.
-        run_file.collection.part(collection, run_file.model_dir)
+        run_file.collection.select_part(collection, run_file.model_dir)
     own: Own = [model] if isinstance(model, type) else model or ''
     return Run(run_file, own, collection)
 

@@ -177,7 +177,7 @@ def open_data(
     Raises:
         ValueError: a split is missing or damaged.
     """
-    collection = run.collection.part('', run.model_dir)
+    collection = run.collection.select_part('', run.model_dir)
     options = prediction.Options(hand_in.data_root, toy_data=hand_in.toy_data or None)
     options = prediction.resolve(options, collection, run)
     open_split = _TASK.store_class.open_collection

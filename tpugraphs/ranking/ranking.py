@@ -75,10 +75,10 @@ def rank_modules(
         with outcome.note_failures(source, tuning.module.name):
             group.add(source, tuning, outcome)
         if group.rows > most:
-            yield from group.ranked(source)
+            yield from group.rank_graphs(source)
             group = _Group(predictor)
     if group.rows:
-        yield from group.ranked(source)
+        yield from group.rank_graphs(source)
 
 
 class _Group:
@@ -130,7 +130,7 @@ class _Group:
             )
         )
 
-    def ranked(self, source: str) -> Iterator[choices.RankedModule]:
+    def rank_graphs(self, source: str) -> Iterator[choices.RankedModule]:
         """Scores the graphs, and yields their rankings; `source` names the work."""
         predictor = self._predictor
         store = predictor.task.store_class.from_packer(source, self._packer)

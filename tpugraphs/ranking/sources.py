@@ -263,7 +263,9 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, whole = predictor.collection.task, candidates is not None
-    modules = _modules(paths, kind, module, outcome, whole, raw_files, sources or {})
+    modules = _choose_modules(
+        paths, kind, module, outcome, whole, raw_files, sources or {}
+    )
     return ranking.rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -326,7 +328,7 @@ def _read_first(paths: Sequence[str], raw_files: RawFiles) -> dict[str, Any]:
     raise ValueError(failed[0] + (others if len(failed) > 1 else ''))
 
 
-def _modules(
+def _choose_modules(
     paths: Sequence[str],
     kind: str,
     chosen: str | None,
