@@ -92,7 +92,7 @@ def map_items(
                 # Without the reshuffle, one worker may get all items in one bundle.
                 _ = jobs | 'Distribute' >> beam.Reshuffle() | 'Work' >> beam.Map(do)
         paths = [pathlib.Path(folder, f'{n}.json') for n in range(len(items))]
-        return [json.loads(path.read_text()) for path in paths]
+        return [json.loads(path.read_bytes()) for path in paths]
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option
         reason = text.one_line(error)[:400]
         raise ValueError(f'the Beam pipeline failed ({runner}): {reason}') from error

@@ -46,7 +46,7 @@ class Phase:
     ):
         self._title, self._unit, self.done = title, unit, done
         self._least_level = logging.INFO if delay else logging.DEBUG
-        self._all = self._remark = ''
+        self._total, self._remark = total, ''
         self._bar = tqdm.tqdm(
             desc=title,
             total=total,
@@ -57,17 +57,12 @@ class Phase:
             disable=None,  # unless stderr is a terminal
             delay=delay,
         )
-        # tqdm disables a bar without a terminal
-        self._is_logged = self._bar.disable and get_logger().isEnabledFor(logging.INFO)
-        if self._is_logged:
-            in_bytes = unit == 'B'
-            self._all = (
-                f'{total / 1e6:,.0f} MB' if in_bytes else text.count(total, unit)
-            )
+        self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
 
     def __enter__(self) -> 'Phase':
         self._began = self._said = time.monotonic()
-        self._log(logging.DEBUG, self._all)
+        if self._least_level == logging.DEBUG:
+            self._log(logging.DEBUG, self._format_total())
         return self
 
     def __exit__(self, error: type[BaseException] | None, *unused: object) -> None:
@@ -85,13 +80,19 @@ class Phase:
             self._said = now
             done = self.done / 1e6 if self._unit == 'B' else self.done
             seconds = now - self._began
-            progress = f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}'
-            self._log(logging.INFO, progress)
+            progress = f'{done:,.0f} of {self._format_total()} in {seconds:.0f} s'
+            self._log(logging.INFO, f'{progress}{self._remark}')
 
     def set_remark(self, remark: str) -> None:
         """Sets the text shown after the numbers, by the next update."""
         self._remark = f', {remark}'
         self._bar.set_postfix_str(remark, refresh=False)
+
+    def _format_total(self) -> str:
+        """Returns the number of all items as text."""
+        if self._unit == 'B':
+            return f'{self._total / 1e6:,.0f} MB'
+        return text.count(self._total, self._unit)
 
     def _log(self, level: int, message: str) -> None:
         if self._is_logged and level >= self._least_level:

@@ -80,8 +80,10 @@ class StoredPrograms(Sequence[ScaledProgram]):
     mean_runtimes: bool = False
     prior: Callable[[layout_store.LayoutStore, int], np.ndarray] | None = None
     # The oldest first, and their bytes.
-    _programs: dict[int, ScaledProgram] = dataclasses.field(default_factory=dict)
-    _kept: int = 0
+    _programs: dict[int, ScaledProgram] = dataclasses.field(
+        default_factory=dict, init=False
+    )
+    _kept: int = dataclasses.field(default=0, init=False)
 
     def __len__(self) -> int:
         return len(self.store)

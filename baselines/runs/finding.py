@@ -82,8 +82,9 @@ def find(name: str, task: str = '') -> list[str]:
             '`rank`, `predict` and `evaluate` accepts it; a run of that name is '
             f'./{ESTIMATE}'
         )
-    if name in _list_shipped():
-        name = _list_shipped()[name].load()()
+    shipped = _list_shipped()
+    if name in shipped:
+        name = shipped[name].load()()
     elif name == PRETRAINED:
         raise ValueError(extensions.refer_to_lab(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))

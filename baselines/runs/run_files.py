@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.
-MOST_BYTES = 64 << 20
-LIMITS = {'size': MOST_BYTES, 'containers': 1_000_000, 'values': 4_000_000}
+LIMITS = {'size': 64 << 20, 'containers': 1_000_000, 'values': 4_000_000}
 # In a model directory, the path that the files of a checkpoint begin with.
 WEIGHTS = os.path.join('variables', 'variables')
 _MODEL_DIR = re.compile(r'model_(\w+)')
@@ -211,9 +210,9 @@ def read(model_dir: str) -> RunFile:
             'directory of the same hash'
         )
     try:
-        with untrusted.open_regular(path, MOST_BYTES) as stream:
+        with untrusted.open_regular(path, LIMITS['size']) as stream:
             # One byte more than allowed, by which `check_size` finds it too large.
-            content = gzip.GzipFile(fileobj=stream).read(MOST_BYTES + 1)
+            content = gzip.GzipFile(fileobj=stream).read(LIMITS['size'] + 1)
         untrusted.check_size(content, **LIMITS)
         # The published code writes NaN.
         info = untrusted.loads(content, finite=False)
@@ -250,7 +249,7 @@ def _check_code(info: text.JsonObject) -> list[dict[str, str]]:
     for entry in entries:
         known = entry if isinstance(entry, dict) else {}
         if not all(isinstance(known.get(name), str) for name in _CODE):
-            raise ValueError(f'code.files: each must have the texts {", ".join(_CODE)}')
+            raise ValueError(f'code.files: every file must have {", ".join(_CODE)}')
     return entries
 
 

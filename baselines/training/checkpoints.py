@@ -69,7 +69,7 @@ class Unfinished:
         self._command = command  # shown by `tpugraphs runs`
         self._keeps = False  # True where the file holds a state of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
-        self._lock = contextlib.ExitStack()
+        self._held = contextlib.ExitStack()  # the lock, and the handler of Ctrl-C
         self._is_interrupted = self._delays = False
         self._state, self._finished = progress.State(), None
         kept = read_state(self._path) if config.resume else None
@@ -110,13 +110,13 @@ class Unfinished:
             f'--out_dir {self._folder}: another training of these settings writes '
             'there; wait for it, or choose another --seed or --out_dir'
         )
-        self._lock.enter_context(files.hold_lock(lock, refusal))
+        self._held.enter_context(files.hold_lock(lock, refusal))
         # TensorFlow loses a KeyboardInterrupt now and then, or raises another error.
         default = signal.default_int_handler
         if signal.getsignal(signal.SIGINT) is default:
             with contextlib.suppress(ValueError):  # not in the main thread
                 signal.signal(signal.SIGINT, self._note_interrupt)
-                self._lock.callback(signal.signal, signal.SIGINT, default)
+                self._held.callback(signal.signal, signal.SIGINT, default)
         if not os.path.isdir(self._model_dir):
             # `saved.save_run` writes the run file before it renames the directory, so
             # this one is left over from an interruption.
@@ -132,7 +132,7 @@ class Unfinished:
     def __exit__(
         self, unused_kind: object, error: BaseException | None, unused_traceback: object
     ) -> None:
-        self._lock.close()
+        self._held.close()
         if error is None or not (self._is_interrupted or text.is_interrupt(error)):
             return
         # Ctrl-C may have come while the file was renamed, so only the file says.
@@ -140,7 +140,7 @@ class Unfinished:
         if kept is not None:
             epochs = text.count(len(kept[1]['curve']['epoch']), 'epoch')
             raise text.Interrupted(f'kept {epochs}', '--resume') from None
-        if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
+        if not isinstance(error, KeyboardInterrupt):  # a library's, in its place
             raise KeyboardInterrupt from None
 
     def _note_interrupt(self, *unused: object) -> None:
@@ -224,7 +224,8 @@ class Unfinished:
         if longest is None and shorter is not None and flags:
             raise exits.UsageError(
                 f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '
-                f'by which {" ".join(flags)} shapes every step; to start over, drop it'
+                f'by which {" ".join(flags)} shapes every step; without --resume, a '
+                'training starts over'
             )
         return longest
 

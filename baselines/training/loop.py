@@ -237,17 +237,22 @@ class Trainer:
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
-                    # One by one, so that the error names the graph and its size.
-                    for graph in np.unique(drawn[0]):
-                        nodes = np.diff(data.stores['train'].node_offsets)[graph]
-                        where = f'the loss is not finite: a graph of {nodes:,} nodes'
-                        with text.locate_errors(where):
-                            list(self.scorer.scores(data.graphs['train'], graph[None]))
+                    self._require_finite_scores(data, np.unique(drawn[0]))
                     raise  # all scores are finite, and the loss is not
                 loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None
-                means = map(progress.show_value, (loss / done, opa))
-                phase.set_remark('loss {}, OPA {}'.format(*means))
+                means = progress.show_value(loss / done), progress.show_value(opa)
+                phase.set_remark(f'loss {means[0]}, OPA {means[1]}')
                 phase.update(count)
         return loss / done, opa
+
+    def _require_finite_scores(
+        self, data: task_data.TaskData, graphs: np.ndarray
+    ) -> None:
+        """Raises ValueError for a training graph whose scores are not finite."""
+        sizes = np.diff(data.stores['train'].node_offsets)
+        for graph in graphs:  # one by one, so that the error names it and its size
+            where = f'the loss is not finite: a graph of {sizes[graph]:,} nodes'
+            with text.locate_errors(where):
+                list(self.scorer.scores(data.graphs['train'], graph[None]))

@@ -102,7 +102,7 @@ def check_loss(name: str, loss: Loss) -> None:
         mean = tf.reduce_mean(values)
     gradient = tape.gradient(mean, scores)
     if values.shape not in ((), (len(labels),)):
-        wrong = f'must return [4], or a scalar, not {list(values.shape)}'
+        wrong = f'must return [{len(labels)}], or a scalar, not {list(values.shape)}'
     elif not np.isfinite(mean):
         wrong = f'must return finite numbers; their mean is {mean:.3g}'
     elif gradient is None or not np.any(gradient):

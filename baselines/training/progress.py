@@ -1,6 +1,6 @@
 """The state of a training after an epoch, and how it is shown.
 
-The table of epochs and the progress bars fit into 80 columns.  A terminal shows bars,
+The table of epochs fits into 80 columns.  A terminal shows bars,
 and of many short epochs not every row; a log has all rows.
 """
 

@@ -227,9 +227,7 @@ def test_values_that_cannot_be(name, value):
 
 
 def _lower_limits(monkeypatch, **limits):
-    limits = {**run_files.LIMITS, **limits}
-    monkeypatch.setattr(run_files, 'LIMITS', limits)
-    monkeypatch.setattr(run_files, 'MOST_BYTES', limits['size'])
+    monkeypatch.setattr(run_files, 'LIMITS', {**run_files.LIMITS, **limits})
 
 
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):

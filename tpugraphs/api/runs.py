@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 import contextlib
-import dataclasses
 import os
 import threading
 from typing import Any
@@ -36,7 +35,6 @@ _CURVES = {
 }
 
 
-@dataclasses.dataclass(eq=False, repr=False)
 class Ranker:
     """Scores configurations, with the model in memory and compiled once.
 
@@ -44,9 +42,13 @@ class Ranker:
     one that was forked from a process with a model is refused.
     """
 
-    _predictor: prediction.Predictor
-    _lock: contextlib.AbstractContextManager[bool]
-    _process: int = dataclasses.field(default_factory=os.getpid)
+    def __init__(
+        self,
+        predictor: prediction.Predictor,
+        lock: contextlib.AbstractContextManager[bool],
+    ):
+        self._predictor, self._lock = predictor, lock
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f'<Ranker with {self._predictor.model_name}: {self._predictor.name}>'

@@ -130,27 +130,27 @@ def add_dir(
     add_option(parser, '--out_dir', '', about, metavar='FOLDER')
 
 
-def get_run_names(args: argparse.Namespace, fewest: int = 1) -> list[str]:
-    """Returns the names of the runs of a command; raises ValueError for too few.
+def get_run_names(args: argparse.Namespace, needed: bool = True) -> list[str]:
+    """Returns the names of the runs of a command; raises ValueError for none.
 
     Args:
-        fewest: 0 or 1.
+        needed: False where a command works without a run, too.
     """
     names = [*getattr(args, 'runs', ()), *args.dirs]
-    if len(names) < fewest:
+    if needed and not names:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
     if not args.out_dir:
         return names
     return [finding.prefix_folder(args.out_dir, name) for name in names]
 
 
-def get_run_name(args: argparse.Namespace, fewest: int = 1) -> str:
+def get_run_name(args: argparse.Namespace, needed: bool = True) -> str:
     """Returns the name of the one run of a command; raises ValueError otherwise.
 
     Args:
-        fewest: with 0, the name is '' where none is given.
+        needed: if False, the name is '' where none is given.
     """
-    names = get_run_names(args, fewest)
+    names = get_run_names(args, needed)
     if len(names) > 1:
         raise ValueError(f'one run is wanted, not {len(names)}: {" ".join(names)}')
     return names[0] if names else ''

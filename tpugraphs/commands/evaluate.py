@@ -62,5 +62,5 @@ def run(args: argparse.Namespace) -> None:
     if args.compare:
         tpugraphs.run_reports.compare_runs(args)
     else:
-        names = _options.get_run_names(args, fewest=0 if args.predictions else 1)
+        names = _options.get_run_names(args, needed=not args.predictions)
         tpugraphs.run_reports.evaluate_runs(args, names)

@@ -68,4 +68,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
-    return ranking.sources.rank_sources(args, _options.get_run_name(args, fewest=0))
+    return ranking.sources.rank_sources(args, _options.get_run_name(args, needed=False))

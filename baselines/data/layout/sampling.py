@@ -39,7 +39,9 @@ class ConfigSampler:
     strategy: str = 'skewed'
     max_configs: int = -1
     seed: int = 0
-    _candidates: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
+    _candidates: dict[int, np.ndarray] = dataclasses.field(
+        default_factory=dict, init=False
+    )
 
     def candidates(self, graph: int) -> np.ndarray:
         """Returns int64 [n], the groups drawn from, fastest first.

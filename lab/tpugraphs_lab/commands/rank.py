@@ -39,4 +39,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @exits.log_progress()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
-    return program_ranking.rank_sources(args, _options.get_run_name(args, fewest=0))
+    return program_ranking.rank_sources(args, _options.get_run_name(args, needed=False))
